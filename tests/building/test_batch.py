@@ -7,13 +7,13 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from programs import until
 
 from wheelfit.building.batch import Batch, Outcome, is_transient
 from wheelfit.building.batch_record import WorkRecord, digest_of
@@ -388,7 +388,7 @@ def test_interrupted(tmp_path: Path, kill: bool) -> None:  # noqa: FBT001 - a ta
         start_new_session=True,
     )
     try:
-        _until(lambda: len(list(tmp_path.glob("*.part"))) == 2)
+        until(lambda: len(list(tmp_path.glob("*.part"))) == 2)
         if kill:
             program.kill()
         else:
@@ -396,17 +396,10 @@ def test_interrupted(tmp_path: Path, kill: bool) -> None:  # noqa: FBT001 - a ta
         out, err = program.communicate(timeout=30)
     finally:
         program.kill()
-    _until(lambda: not list(tmp_path.glob("*.part")))
+    until(lambda: not list(tmp_path.glob("*.part")))
     assert not list(tmp_path.glob("*.txt"))
     if not kill:
         assert (program.returncode, out, err) == (130, "interrupted\n", "")
-
-
-def _until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(0.02)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs links")

@@ -14,8 +14,8 @@ from urllib.request import Request as Asked
 from urllib.request import urlopen
 
 import pytest
+from programs import until
 
-from wheelfit.server.messages import Request, Response
 from wheelfit.testing.index import RecordingIndex
 
 pytestmark = pytest.mark.integration
@@ -24,26 +24,16 @@ pytest.importorskip("uvicorn", reason="needs the extra `server`")
 
 
 @pytest.fixture
-def silent_index() -> Iterator[tuple[RecordingIndex, threading.Event]]:
-    """Yield an index that does not answer, and an event that is set by a request."""
-    asked, over = threading.Event(), threading.Event()
-
-    def answer(request: Request) -> Response:
-        asked.set()
-        over.wait(100)
-        return Response.text(404, request.path)
-
-    with RecordingIndex(answer) as index:
-        yield index, asked
-        over.set()
+def index(tmp_path: Path) -> Iterator[RecordingIndex]:
+    """Run an empty index."""
+    with RecordingIndex(tmp_path) as index:
+        yield index
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_shutdown_during_a_request(
-    silent_index: tuple[RecordingIndex, threading.Event], tmp_path: Path
-) -> None:
+def test_shutdown_during_a_request(index: RecordingIndex, tmp_path: Path) -> None:
     """A proxy that waits for an index ends at once; other host names are refused."""
-    index, asked = silent_index
+    index.faults.delay["*"] = 100
     words = ["proxy", "--index-url", index.url, "--port", "0", "--cache-dir", str(tmp_path)]
     words += ["--timeout", "300", "--allowed-host", "wheels.example"]
     with subprocess.Popen(
@@ -63,7 +53,7 @@ def test_shutdown_during_a_request(
             assert known.status == 200
         asking = threading.Thread(target=ask)
         asking.start()
-        assert asked.wait(30)
+        until(lambda: index.requests)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) in (0, -signal.SIGTERM)
         asking.join()

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from cli.running import CommandResult, Runner, tree
 from hostile.plugins import hostile
+from programs import until
 
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.plugins import Plugin, fictional_hw, fictional_tech, simple_plugin
@@ -612,9 +613,7 @@ def test_interrupted(scene: Scene, tmp_path: Path, own_files: Path) -> None:
     )
     with process:
         place = tmp_path / "cache" / "plugins"
-        patience = time.monotonic() + 60
-        while not [*place.glob("*/wheelfit-plugin.json")] and time.monotonic() < patience:
-            time.sleep(0.05)
+        until(lambda: [*place.glob("*/wheelfit-plugin.json")])
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)

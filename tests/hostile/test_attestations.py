@@ -7,24 +7,18 @@ for its own tests.
 from __future__ import annotations
 
 import json
-import os
 import sys
-import tarfile
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from hostile.conftest import Site
-from packaging.utils import canonicalize_name
+from server.signed import signed_files
 
-from wheelfit.operations.pip_rules import pip_config_locations
-from wheelfit.sources.open import open_sources
-from wheelfit.sources.pip_configuration import read_pip_configuration
 from wheelfit.testing.wheels import build_wheel
 
 pytestmark = [pytest.mark.network]
 
-SOURCE = "pypi_attestations-0.0.30.tar.gz"
 NAME = "circleci-sign-publish-example"
 WHEEL = "circleci_sign_publish_example-0.0.1.dev137-py3-none-any.whl"
 PUBLISHER = "circleci:github.com/circleci-public/sign-and-publish-examples"
@@ -43,22 +37,8 @@ class Signed:
 def signed(registry: None, tmp_path_factory: pytest.TempPathFactory) -> Signed:
     """Get the two out of the source distribution of the library."""
     del registry
-    pytest.importorskip("pypi_attestations")
-    settings = read_pip_configuration(pip_config_locations(os.environ, None))
-    folder = tmp_path_factory.mktemp("source")
-    with open_sources(settings, cache_folder=None, environ=os.environ) as sources:
-        page = sources.project(canonicalize_name("pypi-attestations"))
-        files = [file for file in page.files if file.filename == SOURCE] if page else []
-        if not files:
-            pytest.skip(f"the registry does not have {SOURCE}")
-        path = sources.download(files[0], folder)
-    with tarfile.open(path) as archive:
-        found = []
-        for name in (WHEEL, f"{WHEEL}.provenance"):
-            member = archive.extractfile(f"{SOURCE.removesuffix('.tar.gz')}/test/assets/{name}")
-            assert member is not None
-            found.append(member.read())
-    return Signed(*found)
+    assets = signed_files(tmp_path_factory.mktemp("source"))
+    return Signed(*((assets / name).read_bytes() for name in (WHEEL, f"{WHEEL}.provenance")))
 
 
 @pytest.fixture

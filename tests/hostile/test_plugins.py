@@ -24,6 +24,7 @@ from pathlib import Path
 import pytest
 from hostile import asking, without
 from hostile.plugins import HOSTILE, hostile
+from programs import until
 
 from wheelfit.core.plugin_answer import PluginAnswer, read_report
 from wheelfit.testing.plugins import fictional_hw
@@ -115,10 +116,7 @@ def start(victim: Victim) -> subprocess.Popen[bytes]:
     words = [sys.executable, asking.__file__, str(victim.python), f"{hostile('hangs').endpoint}@60"]
     environ = {**victim.environ, "TMPDIR": str(victim.folder / "tmp")}
     asker = subprocess.Popen(words, env=environ, stderr=subprocess.PIPE)
-    until = time.monotonic() + 20
-    while len(at_work(victim.folder)) < 2 and time.monotonic() < until:
-        time.sleep(0.01)
-    assert len(at_work(victim.folder)) >= 2  # the supervisor and the plugin
+    until(lambda: len(at_work(victim.folder)) >= 2)  # the supervisor and the plugin
     return asker
 
 
@@ -284,9 +282,7 @@ def test_asker_is_killed(victim: Victim) -> None:
     with start(victim) as asker:
         asker.kill()
     assert left_over(victim.folder) == []
-    until = time.monotonic() + 10
-    while list((victim.folder / "tmp").iterdir()) and time.monotonic() < until:
-        time.sleep(0.01)
+    until(lambda: not list((victim.folder / "tmp").iterdir()))
     victim.nothing_stays()
 
 

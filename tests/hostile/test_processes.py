@@ -11,7 +11,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 from hostile import killed, watched
 from hostile.conftest import Site
+from programs import until
 
 from wheelfit.installation.locking import locked
 from wheelfit.testing.index import RecordedRequest
@@ -134,11 +134,7 @@ class TestTogether:
         with locked(site.library):
             words = ("--no-cache-dir", "app", "base")
             process = start(site, *(word for word in install(site, *words) if word != "--json"))
-            deadline = time.monotonic() + 60
-            while any(not self.fetched(site, wheel) for wheel in wheels.values()):
-                assert process.poll() is None, process.communicate()
-                assert time.monotonic() < deadline
-                time.sleep(0.02)
+            until(lambda: all(self.fetched(site, wheel) for wheel in wheels.values()))
             with zipfile.ZipFile(wheels[there]) as archive:
                 archive.extractall(site.library)
         out, err = process.communicate(timeout=120)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
@@ -21,7 +21,7 @@ JOB = {
 }
 
 
-class Issuer:
+class Issuer(LoopbackServer):
     """A CI service that signs identities of its jobs."""
 
     def __init__(self) -> None:
@@ -29,19 +29,9 @@ class Issuer:
         self.asked: list[str] = []
         self.keys_answer: bytes | None = None
         """What is answered instead of the keys."""
-        self._server = LoopbackServer(self._answer)
-
-    def __enter__(self) -> Self:
-        self._server.__enter__()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.__exit__(None, None, None)
-
-    @property
-    def url(self) -> str:
+        super().__init__(self._answer)
+        self.url = self.origin
         """Its name in tokens."""
-        return self._server.origin
 
     def _answer(self, request: Request) -> Response:
         self.asked.append(request.path)

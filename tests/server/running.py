@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -199,11 +199,3 @@ def run_client(folder: Path, *command: object, code: int = 0) -> str:
     )
     assert completed.returncode == code, completed.stdout + completed.stderr
     return completed.stdout + completed.stderr
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait until a condition is true, for at most a minute."""
-    end = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.02)

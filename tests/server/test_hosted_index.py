@@ -17,9 +17,10 @@ from typing import Literal
 from urllib.request import urlopen
 
 import pytest
+from programs import until
 from server.balancing import Balancer, documented_forwarding, find_nginx
 from server.debian import Unavailable
-from server.running import RunningIndex, basic, bearer, post, raw, run_client, wait_until
+from server.running import RunningIndex, basic, bearer, post, raw, run_client
 from server.services import ObjectStorage, Postgresql
 from server.uploading import CONTENT_TYPE, DOCUMENT, fields_of, form
 
@@ -360,7 +361,7 @@ def test_kill_during_an_upload(tmp_path: Path) -> None:
         token = index.token
         connection = begin_upload(index, len(body))
         connection.send(body[:-200])
-        wait_until(lambda: any((tmp_path / "store/files/.incoming").glob("*.part")))
+        until(lambda: any((tmp_path / "store/files/.incoming").glob("*.part")))
         assert index.stop(signal.SIGKILL) == -signal.SIGKILL
         connection.close()
     with RunningIndex(tmp_path / "store") as index:
@@ -430,9 +431,9 @@ def test_shutdown_during_an_upload(tmp_path: Path) -> None:
     with RunningIndex(tmp_path / "store") as index:
         connection = begin_upload(index, len(body))
         connection.send(body[:-200])
-        wait_until(lambda: any((tmp_path / "store/files/.incoming").glob("*.part")))
+        until(lambda: any((tmp_path / "store/files/.incoming").glob("*.part")))
         index.process.send_signal(signal.SIGTERM)
-        wait_until(lambda: not is_open(index.address))
+        until(lambda: not is_open(index.address))
         connection.send(body[-200:])
         answer = connection.getresponse()
         assert answer.status == 200

@@ -20,7 +20,8 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from server.running import RunningIndex, post, run_client, wait_until
+from programs import until
+from server.running import RunningIndex, post, run_client
 from server.services import ObjectStorage, Postgresql
 
 from wheelfit.errors import StorageUnavailable
@@ -98,7 +99,7 @@ def test_silent_database(own_postgresql: Postgresql, how: str, tmp_path: Path) -
             assert index.upload(wheel) == 200
         page = index.get("/simple/hot/")
         assert page[0] == 200
-        wait_until(lambda: readiness(index) == (200, {"database": "ready", "storage": "ready"}))
+        until(lambda: readiness(index) == (200, {"database": "ready", "storage": "ready"}))
         if how == "frozen":
             own_postgresql.send(signal.SIGSTOP)
         else:
@@ -106,7 +107,7 @@ def test_silent_database(own_postgresql: Postgresql, how: str, tmp_path: Path) -
         try:
             # From the first moment on, although nobody knows yet.
             assert index.get("/simple/hot/")[::2] == page[::2]
-            wait_until(
+            until(
                 lambda: (
                     readiness(index) == (503, {"database": "does not answer", "storage": "ready"})
                 )
@@ -124,7 +125,7 @@ def test_silent_database(own_postgresql: Postgresql, how: str, tmp_path: Path) -
                 own_postgresql.send(signal.SIGCONT)
             else:
                 own_postgresql.start()
-        wait_until(lambda: readiness(index)[0] == 200)
+        until(lambda: readiness(index)[0] == 200)
         for wheel in wheels:
             assert index.get(f"/files/{wheel.name}")[2] == wheel.read_bytes()
         assert index.get("/simple/cold/")[0] == 200
@@ -228,7 +229,7 @@ def test_uploads_before_an_outage(own_postgresql: Postgresql, tmp_path: Path) ->
         assert index.get("/simple/other/")[0] == 200
         assert index.get("/simple/changed/")[0] == 503
         own_postgresql.start()
-        wait_until(lambda: index.get("/simple/changed/")[0] == 200)
+        until(lambda: index.get("/simple/changed/")[0] == 200)
         assert b"changed-2.0" in index.get("/simple/changed/")[2]
 
 
@@ -244,7 +245,7 @@ def test_frozen_storage(tmp_path: Path) -> None:
         assert index.get(f"/files/{wheel.name}")[2] == wheel.read_bytes()
         storage.send(signal.SIGSTOP)
         try:
-            wait_until(
+            until(
                 lambda: (
                     readiness(index) == (503, {"database": "ready", "storage": "does not answer"})
                 )
@@ -259,7 +260,7 @@ def test_frozen_storage(tmp_path: Path) -> None:
             assert index.upload(build_wheel(tmp_path / "dist", "kept", "2.0")) == 503
         finally:
             storage.send(signal.SIGCONT)
-        wait_until(lambda: readiness(index)[0] == 200)
+        until(lambda: readiness(index)[0] == 200)
         assert index.get(f"/files/{wheel.name}")[2] == wheel.read_bytes()
         assert index.upload(build_wheel(tmp_path / "dist", "kept", "2.0")) == 200
         assert index.stop() == 0
@@ -275,7 +276,7 @@ def test_storage_that_never_responds(tmp_path: Path) -> None:
             f"s3://bucket/x?endpoint={origin}&access_key_id=a&secret_access_key=b&region=us-east-1"
         )
         with RunningIndex(tmp_path / "index", "--storage", url) as index:
-            wait_until(lambda: readiness(index)[0] == 503)
+            until(lambda: readiness(index)[0] == 503)
             assert index.get("/simple/")[0] == 200
             assert index.upload(build_wheel(tmp_path / "dist", "lost", "1.0")) == 503
             assert readiness(index)[1] == {"database": "ready", "storage": "does not answer"}
@@ -305,7 +306,7 @@ def test_hanging_folder(tmp_path: Path) -> None:
         for thread in threads:
             thread.start()
         try:
-            wait_until(lambda: len(answers) >= 22)  # all but eight are told at once
+            until(lambda: len(answers) >= 22)  # all but eight are told at once
             assert set(answers) == {503}
             for number in range(30):
                 assert index.get(f"/simple/unknown-{number}/")[0] == 404
@@ -318,7 +319,7 @@ def test_hanging_folder(tmp_path: Path) -> None:
                 while True:  # one after the other
                     os.close(os.open(blob, os.O_WRONLY | os.O_NONBLOCK))
                     time.sleep(0.02)
-        wait_until(lambda: index.get(f"/files/{wheels[1].name}")[0] == 200)
+        until(lambda: index.get(f"/files/{wheels[1].name}")[0] == 200)
 
 
 def test_full_disk(small_disk: Callable[[Path, str], Path], tmp_path: Path) -> None:
@@ -338,7 +339,7 @@ def test_full_disk(small_disk: Callable[[Path, str], Path], tmp_path: Path) -> N
     with RunningIndex(tmp_path / "logs", "--database", f"sqlite://{disk}/store/index.sqlite3",
                       "--storage", f"file://{files}") as index:  # fmt: skip
         assert index.upload(first) == 200
-        wait_until(lambda: readiness(index)[0] == 200)
+        until(lambda: readiness(index)[0] == 200)
         kept = sorted(files.glob("??/*"))
         # The file itself has no room.
         status, reason, body = post(index.address, large, token=index.token)
@@ -352,12 +353,12 @@ def test_full_disk(small_disk: Callable[[Path, str], Path], tmp_path: Path) -> N
                 file.write(bytes(4096))
         assert index.upload(small) == 503
         full = {"database": "is full", "storage": "is full"}
-        wait_until(lambda: readiness(index) == (503, full))
+        until(lambda: readiness(index) == (503, full))
         assert sorted(files.glob("??/*")) == kept
         assert listed(index) == [first.name]
         assert index.get(f"/files/{first.name}")[2] == first.read_bytes()
         filler.unlink()
-        wait_until(lambda: readiness(index) == (200, {"database": "ready", "storage": "ready"}))
+        until(lambda: readiness(index) == (200, {"database": "ready", "storage": "ready"}))
         assert index.upload(small) == 200
         assert index.upload(large) == 503
         assert listed(index) == [first.name, small.name]

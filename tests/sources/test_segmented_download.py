@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import random
 import threading
-import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pytest
+from programs import until
 from sampled_cases import sampled
 
 from wheelfit.errors import TooLarge
@@ -476,10 +476,7 @@ def test_a_verdict_ends_it(
     with pytest.raises(InvalidWheel, match="not an archive"):
         fetch(wheel(server), use, policy)
     # Looked for again and again: one that is about to end may just have started another.
-    end = time.monotonic() + 20
-    while any(each.name == "transfer" for each in set(threading.enumerate()) - before):
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    until(lambda: not any(one.name == "transfer" for one in set(threading.enumerate()) - before))
 
 
 @pytest.mark.usefixtures("serving")

@@ -6,9 +6,9 @@ import errno
 import os
 import sys
 import threading
-import time
 
 import pytest
+from programs import until
 
 from wheelfit.wheels.shared_sync import SharedSync
 
@@ -64,10 +64,7 @@ def waiting(shared: SharedSync, disk: Disk, count: int) -> list[object]:
     assert disk.began.wait(PATIENCE)
     late: list[object] = []
     others = [ask(shared, disk, late) for _ in range(count)]
-    end = time.monotonic() + PATIENCE
-    while not all(map(is_waiting, others)):
-        assert time.monotonic() < end
-        time.sleep(0.001)
+    until(lambda: all(map(is_waiting, others)))
     assert not late
     disk.go_on.set()
     for thread in threads + others:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import base64
-import http.server
 import json
 import socket
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
 
 import pytest
+from programs import until
 from server.running import RunningIndex, basic
 from server.site.browser import Browser, Tab, running_browser
 from server.uploading import fields_of
+from web_servers import served
 
 from wheelfit.testing.wheels import build_wheel
 
@@ -52,51 +50,11 @@ SANDBOX = (
 )
 
 
-class Attacker:
-    """A web server with malicious pages."""
-
-    def __init__(self) -> None:
-        self.pages: dict[str, str] = {}
-        pages = self.pages
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                body = pages.get(self.path, "").encode()
-                self.send_response(200)
-                self.send_header("content-type", "text/html; charset=utf-8")
-                self.send_header("content-length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.port = self._server.server_port
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Return a browser in which a foreign name resolves to this machine, or skip."""
     with running_browser(f"--host-resolver-rules=MAP {FOREIGN} 127.0.0.1") as browser:
         yield browser
-
-
-@pytest.fixture(scope="module")
-def attacker() -> Iterator[Attacker]:
-    """Run a server of malicious pages."""
-    with Attacker() as attacker:
-        yield attacker
 
 
 @pytest.fixture
@@ -119,14 +77,17 @@ def logged_in(browser: Browser, index: RunningIndex) -> Tab:
 
 def posted(index: RunningIndex, path: str) -> int:
     """Wait for a request that would change something; return the response."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        for event in index.events("request"):
-            by_browser = "Chrom" in event.get("agent", "")
-            if by_browser and (event["method"], event["path"]) == ("POST", path):
-                return int(event["status"])
-        time.sleep(0.02)
-    raise AssertionError("the browser has sent nothing")
+
+    def statuses() -> list[int]:
+        return [
+            event["status"]
+            for event in index.events("request")
+            if "Chrom" in event.get("agent", "")
+            and (event["method"], event["path"]) == ("POST", path)
+        ]
+
+    until(statuses)
+    return statuses()[0]
 
 
 def harmful(kind: str, target: str, path: Path) -> str:
@@ -153,7 +114,6 @@ def harmful(kind: str, target: str, path: Path) -> str:
 @pytest.mark.parametrize("site", [FOREIGN, "127.0.0.1"], ids=["cross-site", "same-site"])
 def test_cross_site_requests(
     browser: Browser,
-    attacker: Attacker,
     index: RunningIndex,
     tmp_path: Path,
     kind: str,
@@ -162,10 +122,11 @@ def test_cross_site_requests(
 ) -> None:
     """A page of another origin cannot delete or upload with stored credentials."""
     wheel = build_wheel(tmp_path, "planted", "1.0")
-    attacker.pages["/harm"] = harmful(kind, index.origin + action, wheel)
+    (tmp_path / "harm.html").write_text(harmful(kind, index.origin + action, wheel))
     tab = logged_in(browser, index)
-    tab.open(f"http://{site}:{attacker.port}/harm")
-    assert posted(index, action) in (403, 415)
+    with served(tmp_path) as attacker:
+        tab.open(f"{attacker.replace('127.0.0.1', site)}/harm.html")
+        assert posted(index, action) in (403, 415)
     assert b"victim-1.0" in index.get("/simple/victim/")[2]
     assert index.get("/simple/planted/")[0] == 404
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from server.running import RunningIndex, bearer, wait_until
+from programs import until
+from server.running import RunningIndex, bearer
 from server.uploading import NOW
 from web_servers import AnsweringServer
 
@@ -257,7 +258,7 @@ def test_real_server(receiver: Receiver, tmp_path: Path) -> None:
         began = time.monotonic()
         assert index.upload(other) == index.upload(mine) == 200
         assert time.monotonic() - began < 5
-        wait_until(lambda: len(receiver.messages) == 1)
+        until(lambda: len(receiver.messages) == 1)
         metrics = index.get("/-/metrics", authorization=bearer(index.token))[2].decode()
     assert 'wheelfit_webhooks_total{outcome="failed"} 1.0' in metrics
     assert "hidden" not in index.log
@@ -266,6 +267,6 @@ def test_real_server(receiver: Receiver, tmp_path: Path) -> None:
     assert (event["host"], event["outcome"]) == ("127.0.0.1", "failed")
     receiver.status = 200
     with RunningIndex(tmp_path / "index", *options):
-        wait_until(lambda: len(receiver.messages) == 2)
+        until(lambda: len(receiver.messages) == 2)
     assert receiver.told == [("upload", mine.name)] * 2
     assert receiver.messages[0]["serial"] == receiver.messages[1]["serial"]

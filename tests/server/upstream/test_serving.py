@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 from packaging.utils import canonicalize_name
-from server.running import RunningIndex, bearer, clean_environ, run_client, wait_until
+from programs import until
+from server.running import RunningIndex, bearer, clean_environ, run_client
 
-from wheelfit.server.messages import Request, Response
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.settings import DEFAULT_INDEX, SourceSettings
 from wheelfit.sources.urls import origin
@@ -130,7 +130,7 @@ def test_uploads_and_reserved_names(
     words = [sys.executable, "-m", "wheelfit", "index", "delete", "--yes", own.name]
     subprocess.run([*words, "--at", str(serving.folder)], check=True, env=environ)
     # What another process changes is seen within a tenth of a second.
-    wait_until(lambda: not files_of(serving, "large"))
+    until(lambda: not files_of(serving, "large"))
 
 
 def test_staged_names(serving: RunningIndex, wheels: Path, tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_staged_names(serving: RunningIndex, wheels: Path, tmp_path: Path) -> No
     stage = json.loads(said)["id"]
     assert files_of(serving, "secret") == {"secret-99-py3-none-any.whl"}  # and is kept written
     assert serving.upload(wheel, at=f"/stage/{stage}/legacy/") == 200
-    wait_until(lambda: not files_of(serving, "secret"))
+    until(lambda: not files_of(serving, "secret"))
     assert serving.get("/files/secret-99-py3-none-any.whl")[0] == 404
     assert serving.get("/files/secret-99-py3-none-any.whl.metadata")[0] == 404
     status, _, page = serving.get(f"/stage/{stage}/simple/secret/", accept=JSON, **me)
@@ -161,7 +161,7 @@ def test_changed_upstream(serving: RunningIndex, wheels: Path, tmp_path: Path) -
         with RunningIndex(tmp_path / "other", "--settings", str(settings)) as server:
             assert len(files_of(server, "small")) == 2
             build_wheel(wheels, "small", "3.0")
-            wait_until(lambda: len(files_of(server, "small")) == 3)
+            until(lambda: len(files_of(server, "small")) == 3)
 
 
 def test_unavailable_upstream(
@@ -177,15 +177,9 @@ def test_unavailable_upstream(
 
 def test_shutdown_with_a_silent_upstream(tmp_path: Path) -> None:
     """The shutdown does not wait for time-outs of an upstream."""
-    asked, over = threading.Event(), threading.Event()
-
-    def answer(request: Request) -> Response:
-        asked.set()
-        over.wait(200)
-        return Response.text(404, request.path)
-
     settings = tmp_path / "settings.toml"
-    with RecordingIndex(answer) as silent:
+    with RecordingIndex(tmp_path) as silent:
+        silent.faults.delay["*"] = 200
         lines = ["[[mirror]]", f'url = "{silent.url}"', "timeout = 300", "page-timeout = 300"]
         settings.write_text("\n".join(lines))
         words = ("--settings", str(settings), "--shutdown-timeout", "1")
@@ -197,10 +191,9 @@ def test_shutdown_with_a_silent_upstream(tmp_path: Path) -> None:
 
             asking = threading.Thread(target=ask)
             asking.start()
-            assert asked.wait(30)
+            until(lambda: silent.requests)
             assert server.stop() == 0  # within a minute
-        over.set()
-        asking.join()
+    asking.join()
 
 
 def test_kill_during_a_mirrored_download(tmp_path: Path) -> None:
@@ -221,7 +214,7 @@ def test_kill_during_a_mirrored_download(tmp_path: Path) -> None:
             assert answer.status == 200
             came = answer.read(1000)
             assert whole.startswith(came)
-            wait_until(
+            until(
                 lambda: sum(path.stat().st_size for path in incoming.iterdir()) >= len(whole) // 2
             )
             assert index.stop(signal.SIGKILL) == -signal.SIGKILL
