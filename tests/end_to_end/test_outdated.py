@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 from cli.running import Runner
 
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.wheels import build_release, build_wheel, release_document
 
 BLAS = {"blas": {"library": ["openblas", "mkl"]}}
 
@@ -34,10 +33,7 @@ def index(tmp_path: Path) -> Iterator[RecordingIndex]:
     """Serve projects with old and new releases, some of them unsuitable."""
     place = tmp_path / "index"
     for version in ("1.0", "2.0"):
-        for label in (None, "mkl", "open"):
-            own = document() if label else None
-            build_wheel(place, "fast", version, label=label, document=own)
-        (place / f"fast-{version}-variants.json").write_text(json.dumps(document()))
+        build_release(place, "fast", version, document(), (None, "mkl", "open"))
     for version in ("1.0", "1.1", "1.2", "2.0rc1"):
         build_wheel(place, "plain", version)
     build_wheel(place, "same", "1.0")

@@ -26,7 +26,7 @@ from wheelfit.sources.open import open_sources
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.wheels import build_release, build_wheel, release_document
 
 pytestmark = pytest.mark.integration
 
@@ -250,8 +250,7 @@ class TestTheCommand:
         )
         folder = tmp_path / "wheels"
         build_wheel(folder, "fast", "1")
-        build_wheel(folder, "fast", "1", label="v3", document=document, requires=["gpu-only"])
-        (folder / "fast-1-variants.json").write_text(json.dumps(document))
+        build_release(folder, "fast", "1", document, ["v3"], requires=["gpu-only"])
         path = written("fast")
         done = uv_sync(uv, path, tmp_path)
         assert done.returncode == 0, done.stderr

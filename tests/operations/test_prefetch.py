@@ -19,7 +19,7 @@ from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.upstream.opening import open_mirrors_in
 from wheelfit.server.upstream.settings import mirror_of_text
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.wheels import build_release, build_wheel, release_document
 from wheelfit_runtime.errors import InvalidConfiguration
 
 JSON = "application/vnd.pypi.simple.v1+json"
@@ -33,9 +33,7 @@ def upstream(tmp_path: Path) -> Iterator[RecordingIndex]:
     build_wheel(wheels, "some", "2.0")
     build_wheel(wheels, "some", "3.0a1")
     document = release_document({"cu12": {"acme": {"a": ["1"]}}, "cu13": {"acme": {"a": ["2"]}}})
-    for label in ("cu12", "cu13"):
-        build_wheel(wheels, "other", "1.0", label=label, document=document)
-    (wheels / "other-1.0-variants.json").write_text(json.dumps(document))
+    build_release(wheels, "other", "1.0", document, ("cu12", "cu13"))
     with RecordingIndex(wheels) as index:
         yield index
 

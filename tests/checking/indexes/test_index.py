@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from web_servers import served
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.loopback import LoopbackServer
 from wheelfit.server.messages import Request, Response
-from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.wheels import build_release, build_wheel, release_document
 
 NVIDIA: dict[str, dict[str, object]] = {
     "nvidia": {
@@ -31,9 +30,7 @@ def found(said: CommandResult, code: str) -> list[str]:
 def release(folder: Path, variants: dict[str, dict[str, dict[str, list[str]]]]) -> None:
     """Write a release with these variants, a plain wheel and an index file."""
     document = release_document(variants, providers=NVIDIA)
-    for label in (None, *variants):
-        build_wheel(folder, "fast", "1.0", label=label, document=document if label else None)
-    (folder / "fast-1.0-variants.json").write_text(json.dumps(document))
+    build_release(folder, "fast", "1.0", document, (None, *variants))
 
 
 class TestReach:

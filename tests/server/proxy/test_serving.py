@@ -20,7 +20,7 @@ from server.running import clean_environ, raw
 from wheelfit.server.loopback import LoopbackServer
 from wheelfit.server.messages import Response
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.wheels import build_large_wheel, build_wheel, release_document
+from wheelfit.testing.wheels import build_large_wheel, build_release, release_document
 
 pytest.importorskip("uvicorn", reason="needs the extra `server`")
 
@@ -33,16 +33,9 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordingIndex]:
     """Serve a project whose dependencies differ by variant, and a large one."""
     folder = tmp_path_factory.mktemp("index")
     document = release_document({"v3": {"x86_64": {"level": ["v3"]}}}, providers={"x86_64": X86_64})
-    for label in ("v3", None):
-        build_wheel(
-            folder,
-            "some",
-            "1.0",
-            label=label,
-            document=document,
-            requires=['x; variant_label == "v3"'],
-        )
-    (folder / "some-1.0-variants.json").write_text(json.dumps(document))
+    build_release(
+        folder, "some", "1.0", document, ("v3", None), requires=['x; variant_label == "v3"']
+    )
     build_large_wheel(folder, "large", "1.0", 30_000_000)
     with RecordingIndex(folder) as served:
         yield served

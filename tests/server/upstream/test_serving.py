@@ -24,7 +24,7 @@ from wheelfit.sources.open import open_sources
 from wheelfit.sources.settings import DEFAULT_INDEX, SourceSettings
 from wheelfit.sources.urls import origin
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.wheels import build_release, build_wheel, release_document
 
 pytestmark = pytest.mark.integration
 
@@ -102,9 +102,7 @@ def test_variants(serving: RunningIndex, wheels: Path, uv: Path, tmp_path: Path)
         {"null": {}, "open": {"blas": {"library": ["openblas"]}}},
         static={"blas": {"library": ["openblas"]}},
     )
-    for label in (None, "null", "open"):
-        build_wheel(wheels, "fast", "1.0", label=label, document=document if label else None)
-    (wheels / "fast-1.0-variants.json").write_text(json.dumps(document))
+    build_release(wheels, "fast", "1.0", document, (None, "null", "open"))
     words: list[str | Path] = [uv, "pip", "install", "--no-cache", "--python", sys.executable]
     words += ["--preview-features", "wheel-variants", "--index-url", serving.url, "fast"]
     run_client(tmp_path, *words, "--target", tmp_path / "uv")
