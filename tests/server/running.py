@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+from programs import run_program
 from server.uploading import CONTENT_TYPE, fields_of, form
 
 
@@ -189,13 +190,6 @@ def run_client(folder: Path, *command: object, code: int = 0) -> str:
 
     :param code: the expected exit code.
     """
-    completed = subprocess.run(
-        [str(word) for word in command],
-        env=clean_environ(folder),
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert completed.returncode == code, completed.stdout + completed.stderr
+    words = map(str, command)
+    completed = run_program(*words, code=code, env=clean_environ(folder), cwd=folder)
     return completed.stdout + completed.stderr
