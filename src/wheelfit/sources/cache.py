@@ -357,21 +357,15 @@ class Store:
     def wheels(self, min_size: int) -> Iterator[tuple[str, Path]]:
         """Yield digest and path of the cached wheels of at least so many bytes, newest first."""
         wheels = []
-        folder = self.kind_folder("wheels")
-        for subfolder in os.scandir(folder) if folder is not None and os.path.isdir(folder) else ():  # noqa: PTH112
-            if (
-                len(subfolder.name) == 2
-                and subfolder.is_dir()
-                and not unsafe_folder(subfolder.path)
-            ):
-                for entry in os.scandir(subfolder):
-                    with suppress(OSError):
-                        status = entry.stat(follow_symlinks=False)
-                        is_wheel = stat.S_ISREG(status.st_mode) and is_own(status)
-                        if is_wheel and len(entry.name) == 62 and status.st_size >= min_size:
-                            wheels.append(
-                                (status.st_mtime, subfolder.name + entry.name, entry.path)
-                            )
+        for subfolder in _entries(self.kind_folder("wheels")):
+            if len(subfolder.name) != 2 or unsafe_folder(subfolder.path):
+                continue
+            for entry in _entries(subfolder.path):
+                with suppress(OSError):
+                    status = entry.stat(follow_symlinks=False)
+                    is_wheel = stat.S_ISREG(status.st_mode) and is_own(status)
+                    if is_wheel and len(entry.name) == 62 and status.st_size >= min_size:
+                        wheels.append((status.st_mtime, subfolder.name + entry.name, entry.path))
         for _, sha256, path in sorted(wheels, reverse=True):
             yield sha256, Path(path)
 
@@ -505,3 +499,14 @@ def _end_of_head(data: bytes) -> int:
 def _with_key(entry: CacheEntry | None, key: str) -> CacheEntry | None:
     """Return an entry if it has this key; it has another one if the hashes of two keys collide."""
     return entry if entry is not None and entry.head.get("key") == key else None
+
+
+def _entries(folder: str | Path | None) -> list[os.DirEntry[str]]:
+    """Return the entries of a folder; none if it is absent, or is removed meanwhile."""
+    if folder is None:
+        return []
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []

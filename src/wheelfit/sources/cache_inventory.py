@@ -317,7 +317,8 @@ def _measure(path: Path) -> _Measured:
         try:
             status = os.lstat(location)
             if stat.S_ISDIR(status.st_mode):
-                pending += (entry.path for entry in os.scandir(location))
+                with os.scandir(location) as entries:
+                    pending += (entry.path for entry in entries)
                 continue
         except OSError:
             continue  # it was removed meanwhile, or belongs to another user
