@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -14,6 +13,7 @@ from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
+from programs import run_program
 from server.running import raw
 
 from wheelfit.server.loopback import LoopbackIndex, LoopbackServer
@@ -237,11 +237,9 @@ def test_pip(pip: Path, tmp_path: Path) -> None:
     build_wheel(tmp_path / "wheels", "other", "2.0")
     build_wheel(tmp_path / "wheels", "other", "3.0", requires_python="<3")
     with LoopbackIndex(tmp_path / "wheels") as index:
-        command = [str(pip), "install", "--isolated", "--no-input"]
-        command += ["--disable-pip-version-check", "--no-cache-dir", "--target"]
-        command += [str(tmp_path / "target"), "--index-url", index.url, "some"]
-        completed = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert completed.returncode == 0, completed.stderr
+        options = ("--isolated", "--no-input", "--disable-pip-version-check", "--no-cache-dir")
+        place = ("--target", tmp_path / "target", "--index-url", index.url)
+        run_program(pip, "install", *options, *place, "some")
     assert (tmp_path / "target" / "some").is_dir()
     assert (tmp_path / "target" / "other-2.0.dist-info").is_dir()
 

@@ -8,7 +8,6 @@ import shlex
 import shutil
 import socket
 import sqlite3
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from programs import run_program
 from server.balancing import Balancer, documented_forwarding, find_nginx
 from server.debian import Unavailable, find_or_install
 from server.running import RunningIndex, basic, clean_environ
@@ -89,12 +89,8 @@ class Operator:
         ]
         environ = clean_environ(self.folder)
         environ["PATH"] = ":".join([*map(str, self._programs), environ["PATH"]])
-        completed = subprocess.run(
-            ["bash", "-c", "\n".join(script)], env=environ, cwd=self.folder,
-            capture_output=True, text=True, check=False, timeout=600,
-        )  # fmt: skip
-        assert completed.returncode == 0, completed.stdout + completed.stderr
-        return completed.stdout
+        words = ("bash", "-c", "\n".join(script))
+        return str(run_program(*words, env=environ, cwd=self.folder, timeout=600).stdout)
 
     def options(self, section: str) -> list[str]:
         """Return the options of the server start in a section."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from urllib.parse import unquote
 
 import pytest
 from error_codes import raises_code
+from programs import run_program
 from server.ci_service import JOB, Issuer
 from server.running import RunningIndex, bearer, clean_environ, post
 
@@ -211,11 +211,8 @@ def test_publish(index: RunningIndex, issuer: Issuer, tmp_path: Path) -> None:
             "ACTIONS_ID_TOKEN_REQUEST_URL": f"{job.origin}/token?x=1",
             "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "of-the-job",
         }
-        command = [sys.executable, "-m", "wheelfit", "publish", str(wheel), "--to", index.origin]
-        completed = subprocess.run(
-            command, env=environ, capture_output=True, text=True, check=False
-        )
-    assert completed.returncode == 0, completed.stderr
+        command = (sys.executable, "-m", "wheelfit", "publish", wheel, "--to", index.origin)
+        run_program(*command, env=environ)
     assert wheel.name.encode() in index.get("/simple/fast/")[2]
 
 

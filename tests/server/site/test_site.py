@@ -7,6 +7,7 @@ import io
 import json
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
@@ -647,6 +648,17 @@ Use
 """
 
 
+def shown(
+    tmp_path: Path, kind: str, text: str, headers: Sequence[tuple[str, str]] = ()
+) -> tuple[bytes, Document]:
+    """Return the page of a release with a description of a content type."""
+    headers = [*headers, *([("Description-Content-Type", kind)] if kind else [])]
+    index = MemoryIndex()
+    index.add_wheel(build_wheel(tmp_path, "some", "1.0", metadata_extra=headers, description=text))
+    content = body(ask(Site(index), "/project/some/1.0/"))
+    return content, Document(content)
+
+
 class TestReadme:
     """Markdown and reStructuredText descriptions."""
 
@@ -656,7 +668,7 @@ class TestReadme:
     )
     def test_rendered(self, tmp_path: Path, kind: str, text: str) -> None:
         """Headings, links and code are rendered, below the headings of the page."""
-        content, page = self.shown(tmp_path, kind, text)
+        content, page = shown(tmp_path, kind, text)
         assert re.search(rb"<h3[^>]*>Fast<", content)
         assert re.search(rb"<h4[^>]*>Use<", content)
         assert "https://docs.example/x" in page.links
@@ -667,7 +679,7 @@ class TestReadme:
 
     def test_links_and_images(self, tmp_path: Path) -> None:
         """Anchors work, relative links are removed, and images become their text."""
-        content, page = self.shown(tmp_path, "text/markdown", MARKDOWN)
+        content, page = shown(tmp_path, "text/markdown", MARKDOWN)
         (anchor,) = [link for link in page.links if link.endswith("use")]
         assert f'id="{anchor.removeprefix("#")}"'.encode() in content
         assert "docs/x.md" not in page.links
@@ -677,24 +689,14 @@ class TestReadme:
     @pytest.mark.parametrize("kind", ["text/plain", "text/markdown; variant=Other", "text/html"])
     def test_other_types(self, tmp_path: Path, kind: str) -> None:
         """Other content types are shown as text."""
-        _, page = self.shown(tmp_path, kind, MARKDOWN)
+        _, page = shown(tmp_path, kind, MARKDOWN)
         assert "# Fast" in page.text
 
     @pytest.mark.parametrize("text", [">" * 60_000, "<div>" * 12_000, "T\n=\n\n" * 20_000])
     def test_costly_descriptions(self, tmp_path: Path, text: str) -> None:
         """Descriptions that take seconds to render are shown as text."""
-        content, _ = self.shown(tmp_path, "text/markdown", text)
+        content, _ = shown(tmp_path, "text/markdown", text)
         assert b'<pre class="prose"' in content
-
-    @staticmethod
-    def shown(tmp_path: Path, kind: str, text: str) -> tuple[bytes, Document]:
-        """Return the page of a release with a description."""
-        index = MemoryIndex()
-        headers = [("Description-Content-Type", kind)] if kind else []
-        wheel = build_wheel(tmp_path, "some", "1.0", metadata_extra=headers, description=text)
-        index.add_wheel(wheel)
-        content = body(ask(Site(index), "/project/some/1.0/"))
-        return content, Document(content)
 
 
 class TestMaliciousContent:
@@ -752,14 +754,8 @@ class TestMaliciousContent:
     @pytest.mark.parametrize("text", READMES + HOSTILE[:9], ids=range(len(READMES) + 9))
     def test_readme(self, tmp_path: Path, text: str, kind: str) -> None:
         """A README runs no script, loads nothing, and links only to web servers."""
-        index = MemoryIndex()
-        headers = [("Description-Content-Type", kind)] if kind else []
         text = text.replace("\r\n", "\n").replace("\x00", "")
-        index.add_wheel(
-            build_wheel(tmp_path, "some", "1.0", metadata_extra=headers, description=text)
-        )
-        content = body(ask(Site(index), "/project/some/1.0/"))
-        page = Document(content)
+        content, page = shown(tmp_path, kind, text)
         assert not {"script", "img", "iframe", "svg", "object", "embed", "base"} & set(page.tags)
         outside = [link for link in page.links if "//" in link or ":" in link]
         assert all(map(is_web_address, outside))
@@ -780,10 +776,7 @@ class TestMaliciousContent:
             "broken": "https://[::1",
         }
         headers = [("Project-URL", f"{name}, {url}") for name, url in urls.items()]
-        index = MemoryIndex()
-        index.add_wheel(build_wheel(tmp_path, "some", "1.0", metadata_extra=headers))
-        content = body(ask(Site(index), "/project/some/1.0/"))
-        page = Document(content)
+        content, page = shown(tmp_path, "", "", headers)
         assert {url for url in urls.values() if url in page.links} == {urls["good"]}
         assert b'rel="nofollow noopener noreferrer"' in content
         assert "script: javascript:alert(1) (not a web address)" in page.text
