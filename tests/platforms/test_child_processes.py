@@ -7,11 +7,10 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 
 import pytest
-from programs import is_running
+from programs import is_running, until
 
 from wheelfit_runtime.platforms import child_processes
 from wheelfit_runtime.platforms.child_processes import Ending
@@ -83,8 +82,7 @@ def test_what_the_child_started_is_killed_with_it() -> None:
     answer = _run("sleep 1000 & echo $!; exec sleep 1000", deadline=0.5)
     assert answer.ending is Ending.LATE
     # What was killed is collected by another process, a little later.
-    while is_running(int(answer.output)):
-        time.sleep(0.01)
+    until(lambda: not is_running(int(answer.output)))
 
 
 def test_a_child_is_out_of_reach_of_the_terminal() -> None:
