@@ -8,7 +8,6 @@ no index; what that does is the rule.
 from __future__ import annotations
 
 import json
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from pathlib import Path
 import pytest
 from differential.oracles import ORACLES, Reason, show
 from platforms.detecting import detect, write_program
+from programs import run_program
 
 from wheelfit_runtime.platforms.features import Detection, Status
 
@@ -117,14 +117,8 @@ def ours(folder: Path, environ: dict[str, str]) -> Detection:
 
 def ask(python: Path, folder: Path, environ: dict[str, str]) -> tuple[Answer, Answer]:
     """Let the plugin answer: what is supported, and what it calls valid."""
-    subprocess.run(
-        [python, "-I", ORACLES / "ascend_plugin.py", ARCHITECTURE, "answer.json"],
-        cwd=folder,
-        env=environ,
-        capture_output=True,
-        check=True,
-        timeout=100,
-    )
+    words = (python, "-I", ORACLES / "ascend_plugin.py", ARCHITECTURE, "answer.json")
+    run_program(*words, cwd=folder, env=environ, timeout=100)
     supported, valid = json.loads((folder / "answer.json").read_text("utf-8"))
     return dict(supported), dict(valid)
 

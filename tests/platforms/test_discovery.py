@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import threading
 from pathlib import Path
 
 import pytest
 from platforms.detecting import MACHINES, detect, detection_of, view_of
+from python_runs import printed_by
 
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Status
@@ -25,10 +25,7 @@ def _modules_after(statement: str) -> set[str]:
         f"{statement}\n"
         "print(*sorted(set(sys.modules) - before))"
     )
-    completed = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    return set(completed.stdout.split())
+    return set(printed_by("-c", program).split())
 
 
 def test_discovery_needs_nothing_but_the_standard_library() -> None:

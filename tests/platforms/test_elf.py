@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 import shutil
 import struct
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from programs import run_program
 
 from wheelfit.testing.drivers import find_compiler
 from wheelfit.testing.libraries import compile_library
@@ -69,10 +69,7 @@ def test_compiled(soname: str, tmp_path: Path) -> None:
     with path.open("rb") as stream:
         assert read_soname(stream) == soname
     if shutil.which("readelf"):
-        completed = subprocess.run(
-            ["readelf", "-d", path], capture_output=True, text=True, check=True
-        )
-        assert f"[{soname}]" in completed.stdout
+        assert f"[{soname}]" in run_program("readelf", "-d", path).stdout
 
 
 @needs_linker

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from platforms.detecting import detection_of
+from programs import run_program
 
 import wheelfit_runtime
 from wheelfit_runtime.platforms.discovery import Machine
@@ -50,13 +51,8 @@ def emulator() -> str:
 def test_the_emulated_processor_counts(emulator: str, model: str, level: str) -> None:
     """P-104, P-105: the file shows the host, the instruction tells of the emulated processor."""
     host = detection_of("x86_64", Machine(SystemView(environ={})))
-    completed = subprocess.run(
-        [emulator, "-cpu", model, sys.executable, "-I", "-c", ASK],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
+    words = (emulator, "-cpu", model, sys.executable, "-I", "-c", ASK)
+    completed = run_program(*words, timeout=120)
     found, _, warnings = completed.stdout.strip().partition(" ")
     assert found == min(level, host.features[0].values[0], key=LEVELS.index)
     if found != host.features[0].values[0]:

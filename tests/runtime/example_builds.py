@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
+from programs import run_program
 from python_runs import plain_environ
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -26,12 +26,8 @@ def build_example(python: Path, folder: Path) -> Path:
     source = shutil.copytree(EXAMPLES / "loader-c-extension", folder / "source")
     command = [str(python), "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index"]
     for project, build in (("sums", ""), *(("implementations", build) for build in BUILDS)):
-        subprocess.run(
-            [*command, f"--wheel-dir={folder}/wheels", str(source / project)],
-            env={**clean_environment(), "SUMS_BUILD": build},
-            check=True,
-            capture_output=True,
-        )
+        words = (*command, f"--wheel-dir={folder}/wheels", source / project)
+        run_program(*words, env={**clean_environment(), "SUMS_BUILD": build})
     return folder / "wheels"
 
 
@@ -39,8 +35,4 @@ def install_builds(python: Path, wheels: Path, place: Path, *builds: str) -> Non
     """Install the package and some implementations, as ``avx2``, into a folder, with pip."""
     command = [str(python), "-m", "pip", "install", "--no-deps", "--no-index"]
     names = ["sums", *(f"sums-{build}" for build in builds)]
-    subprocess.run(
-        [*command, f"--target={place}", f"--find-links={wheels}", *names],
-        check=True,
-        capture_output=True,
-    )
+    run_program(*command, f"--target={place}", f"--find-links={wheels}", *names)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from programs import run_program
 from python_runs import RUNTIME_SOURCE, printed_by, run_python
 from runtime.example_builds import BACKEND, BUILDS, EXAMPLES, clean_environment
 
@@ -68,10 +69,8 @@ def test_flags_matter(example_wheels: Path, tmp_path: Path) -> None:
         with zipfile.ZipFile(wheel) as archive:
             (name,) = (name for name in archive.namelist() if name.endswith(".so"))
             library = archive.extract(name, tmp_path)
-        code = subprocess.run(
-            ["objdump", "-d", library], capture_output=True, text=True, check=True
-        )
-        found = [register for register in ("zmm", "ymm", "xmm") if f"%{register}" in code.stdout]
+        code = run_program("objdump", "-d", library).stdout
+        found = [register for register in ("zmm", "ymm", "xmm") if f"%{register}" in code]
         widest[wheel.name.split("-")[0]] = found[0]
     assert widest == {"sums_generic": "xmm", "sums_avx2": "ymm", "sums_avx512": "zmm"}
 
@@ -116,12 +115,8 @@ def test_installed_for_editing(environment_with: Callable[..., Path], tmp_path: 
         ("implementations", "avx2"),
         ("implementations", "generic"),
     ):
-        subprocess.run(
-            [*pip, "--no-deps", "--no-build-isolation", "--no-index", "-e", str(source / project)],
-            env={**clean_environment(), "SUMS_BUILD": build},
-            check=True,
-            capture_output=True,
-        )
+        options = ("--no-deps", "--no-build-isolation", "--no-index", "-e", source / project)
+        run_program(*pip, *options, env={**clean_environment(), "SUMS_BUILD": build})
     ask = f"import site; site.addsitedir({str(place)!r})\n"
     level = {"WHEELFIT_OVERRIDE_X86_64_LEVEL": "v4,v3,v2,v1"}
     explain = f"{ask}import json, wheelfit_runtime as r; print(json.dumps(r.explain('sums')))"

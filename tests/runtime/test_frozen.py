@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from programs import run_program
 from python_runs import RUNTIME_SOURCE
 from runtime.declaring import declaration, declare
 from runtime.example_builds import BUILDS, clean_environment
@@ -113,10 +114,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordingIndex]:
 
 def _ask(program: Path, *arguments: str, **environ: str) -> tuple[dict[str, Any], str]:
     # With nothing in its environment there is no Python it could call.
-    completed = subprocess.run(
-        [program, *arguments], env=environ, cwd="/", capture_output=True, text=True, check=False
-    )
-    assert completed.returncode == 0, completed.stderr
+    completed = run_program(program, *arguments, env=environ, cwd="/")
     report: dict[str, Any] = json.loads(completed.stdout)
     return report, completed.stderr
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from programs import run_program
 
 pytest.importorskip("pypi_attestations", reason="needs the extra `attestations`")
 
@@ -41,14 +41,8 @@ def verified(questions: list[tuple[str, ...]], environ: Mapping[str, str]) -> li
 
     :param questions: an attestation, a file's name and SHA-256, and a trusted publisher each.
     """
-    completed = subprocess.run(
-        [sys.executable, "-c", VERIFY],
-        input=json.dumps(questions),
-        capture_output=True,
-        text=True,
-        check=True,
-        env=dict(environ),
-    )
+    asked = json.dumps(questions)
+    completed = run_program(sys.executable, "-c", VERIFY, input=asked, env=environ)
     return completed.stdout.splitlines()
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from platforms.detecting import MACHINES, detection_of
+from programs import run_program
 
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.facts import CpuidRegisters, CpuidTable
@@ -197,9 +197,7 @@ def test_a_system_that_refuses_the_code_is_no_accident() -> None:
     detection = detection_of("x86_64", Machine(SystemView(environ={})))
     if sys.platform != "linux" or detection.status is not Status.SUPPORTED:
         pytest.skip("needs Linux on x86-64")
-    completed = subprocess.run(
-        [sys.executable, "-c", REFUSED], capture_output=True, text=True, check=False
-    )
+    completed = run_program(sys.executable, "-c", REFUSED, code=None)
     if completed.returncode == 77:
         pytest.skip("this kernel cannot refuse")
     assert completed.stdout.split() == list(detection.features[0].values), completed.stderr

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 from platforms.detecting import detection_of
+from programs import run_program
 
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.facts import Cpu
@@ -123,12 +123,8 @@ FORCED = {
 def installed(pip: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the distribution of the providers installed in it, alone."""
     folder = tmp_path_factory.mktemp("installed")
-    completed = subprocess.run(
-        [pip, "install", "--quiet", "--no-deps", "--target", folder, REPOSITORY / "runtime"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = (pip, "install", "--quiet", "--no-deps", "--target", folder, REPOSITORY / "runtime")
+    completed = run_program(*words, code=None)
     if "No matching distribution found for hatchling" in completed.stderr:
         pytest.skip(f"cannot be built without the package registry: {completed.stderr}")
     assert completed.returncode == 0, completed.stderr
@@ -149,11 +145,8 @@ def test_an_independent_tool_can_query_them(installed: Path, variantlib_python: 
     }
     kept = {name: value for name, value in os.environ.items() if "PROVIDER" not in name}
     environ = {**kept, **FORCED, "PYTHONPATH": str(installed)}
-    completed = subprocess.run(
-        [variantlib_python, "-c", ASK],
-        input=json.dumps(document), capture_output=True, check=False, text=True, env=environ,
-    )  # fmt: skip
-    assert completed.returncode == 0, completed.stderr
+    question = json.dumps(document)
+    completed = run_program(variantlib_python, "-c", ASK, input=question, env=environ)
     valid, supported = json.loads(completed.stdout)
     here = Machine(SystemView(environ=environ))
     for family in families():

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from programs import run_program
 from python_runs import run_python
 from runtime.libraries.stored import CUDART
 
@@ -106,10 +107,7 @@ def test_a_disk_that_is_full(environ: dict[str, str], tmp_path: Path) -> None:
     usable = unshare and not subprocess.run([unshare, "-rm", "true"], check=False).returncode
     if not usable:
         pytest.skip("needs a user namespace, for a disk of its own")
-    completed = subprocess.run(
-        [str(unshare), "-rm", "sh", "-c", inner],
-        env=environ, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    completed = run_program(unshare, "-rm", "sh", "-c", inner, code=None, env=environ)
     lines = [line for line in completed.stdout.splitlines() if not line.startswith((" ", "cuda"))]
     assert lines == ["status 6", "0", "status 0"], completed
     assert "no space left" in completed.stderr
