@@ -34,15 +34,7 @@ from typing import TYPE_CHECKING
 
 import server as servers
 from install_report import marked
-from measuring import (
-    in_turn,
-    install,
-    new_environment,
-    plain_environ,
-    processor_time,
-    pyplot,
-    save,
-)
+from measuring import in_turn, install, new_environment, plain_environ, processor_time, pyplot, save
 from wheel import machine
 
 from wheelfit.server.loopback import LoopbackServer

@@ -41,11 +41,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.show import ShowReport, ShowRequest, show
     from wheelfit.operations.sync import SyncRequest, sync
     from wheelfit.operations.uninstall import UninstallReport, UninstallRequest, uninstall
-    from wheelfit.operations.wheel_tests import (
-        WheelTestsReport,
-        WheelTestsRequest,
-        run_wheel_tests,
-    )
+    from wheelfit.operations.wheel_tests import WheelTestsReport, WheelTestsRequest, run_wheel_tests
     from wheelfit.operations.wheels import MakeVariantRequest, make_variant
     from wheelfit.operations.why import WhyReport, WhyRequest, why
     from wheelfit_runtime import __version__

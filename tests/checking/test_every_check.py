@@ -38,12 +38,7 @@ from wheelfit.core.property_support import support_for
 from wheelfit.installation.installed import Installed
 from wheelfit.installation.variant_fit import judge, report_on
 from wheelfit.testing.binaries import elf_file, fat_binary
-from wheelfit.testing.wheels import (
-    add_member,
-    build_large_wheel,
-    build_wheel,
-    release_document,
-)
+from wheelfit.testing.wheels import add_member, build_large_wheel, build_wheel, release_document
 from wheelfit_runtime.loader.declaration_files import FOLDER
 
 Edit = Callable[[dict[str, Any]], object]

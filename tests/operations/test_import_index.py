@@ -17,11 +17,7 @@ from server.uploading import DOCUMENT, upload
 
 from wheelfit.errors import UsageError
 from wheelfit.operations.context import Context
-from wheelfit.operations.import_index import (
-    ImportedPackages,
-    ImportIndexRequest,
-    import_live_index,
-)
+from wheelfit.operations.import_index import ImportedPackages, ImportIndexRequest, import_live_index
 from wheelfit.server.messages import Request, Response
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.store.opening import open_store

@@ -11,22 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import wheelfit.operations
-from wheelfit import (
-    CheckRequest,
-    Context,
-    InstallRequest,
-    ResolveRequest,
-    SelectRequest,
-    check,
-)
+from wheelfit import CheckRequest, Context, InstallRequest, ResolveRequest, SelectRequest, check
 from wheelfit.errors import UsageError
 from wheelfit.operations.number_ranges import NOT_NEGATIVE, POSITIVE, RANGES
-from wheelfit.operations.requests import (
-    CacheOptions,
-    SourceOptions,
-    ValidatedRequest,
-    field_types,
-)
+from wheelfit.operations.requests import CacheOptions, SourceOptions, ValidatedRequest, field_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

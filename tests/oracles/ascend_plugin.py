@@ -15,9 +15,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-from ascend_variant_provider.plugin import (  # type: ignore[import-untyped,import-not-found,unused-ignore]
-    AscendVariantPlugin,
-)
+from ascend_variant_provider.plugin import AscendVariantPlugin  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
 
 def main(machine: str, answer: str) -> None:

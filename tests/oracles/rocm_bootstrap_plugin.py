@@ -14,12 +14,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rocm_bootstrap import (  # type: ignore[import-untyped,import-not-found,unused-ignore]
-    _platform,
-)
-from rocm_bootstrap.variant_provider import (  # type: ignore[import-untyped,import-not-found,unused-ignore]
-    AMDVariantPlugin,
-)
+from rocm_bootstrap import _platform  # type: ignore[import-untyped,import-not-found,unused-ignore]
+from rocm_bootstrap.variant_provider import AMDVariantPlugin  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
 
 def pretend(told: dict[str, Any]) -> None:

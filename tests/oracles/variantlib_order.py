@@ -15,9 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from variantlib.api import (  # type: ignore[import-untyped,import-not-found,unused-ignore]
-    get_variants_by_priority,
-)
+from variantlib.api import get_variants_by_priority  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
 CONFIGURATION = Path("variants.toml")
 

@@ -11,9 +11,7 @@ import logging
 import sys
 from pathlib import Path
 
-from variantlib.variants_json import (  # type: ignore[import-untyped,import-not-found,unused-ignore]
-    VariantsJson,
-)
+from variantlib.variants_json import VariantsJson  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
 
 def refusal(path: str) -> str | None:

@@ -13,12 +13,7 @@ from packaging.utils import canonicalize_name
 from wheelfit.core.bridges import BridgeFamily
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.bridges import catalogue
-from wheelfit.sources.bridges.catalogue import (
-    SHIPPED,
-    BridgeCatalogue,
-    KnownFamilies,
-    shipped,
-)
+from wheelfit.sources.bridges.catalogue import SHIPPED, BridgeCatalogue, KnownFamilies, shipped
 from wheelfit.sources.bridges.repository import BridgedRepository
 from wheelfit.sources.merged import Pool
 from wheelfit.sources.page import File, ProjectPage

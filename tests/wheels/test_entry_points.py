@@ -5,11 +5,7 @@ from __future__ import annotations
 import pytest
 from installer.utils import parse_entrypoints
 
-from wheelfit.wheels.entry_points import (
-    Command,
-    is_interpreter_name,
-    parse_commands,
-)
+from wheelfit.wheels.entry_points import Command, is_interpreter_name, parse_commands
 from wheelfit_runtime.errors import InvalidWheel
 
 

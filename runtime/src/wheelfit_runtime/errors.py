@@ -15,13 +15,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wheelfit_runtime.error_codes import CODES
+from wheelfit_runtime.error_codes import CODES, Code
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Self
-
-    from wheelfit_runtime.error_codes import Code
 
 
 class Fault(NamedTuple):

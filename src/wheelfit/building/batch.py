@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from wheelfit.errors import EnvironmentBusy, InternalError, WorkerLost
-from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.progress import NO_PROGRESS, Progress
 from wheelfit_runtime import __version__
 from wheelfit_runtime.errors import (
     EnvironmentUnavailable,
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
     from wheelfit.building.batch_record import WorkRecord
-    from wheelfit.sources.progress import Progress
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")

@@ -11,16 +11,14 @@ from fnmatch import fnmatchcase
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from wheelfit.building.matrix import PLATFORMS, Job
-from wheelfit.core.labels import NULL
+from wheelfit.building.matrix import PLATFORMS, Job, Matrix
+from wheelfit.core.labels import NULL, Label
 from wheelfit.errors import UsageError
 from wheelfit_runtime.errors import Fault, InvalidDocument
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from wheelfit.building.matrix import Matrix
-    from wheelfit.core.labels import Label
 
 _GITHUB_MAX_JOBS = 256
 """Jobs of one matrix, on GitHub."""

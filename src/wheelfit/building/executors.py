@@ -13,7 +13,7 @@ import signal
 import threading
 import time
 import zlib
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -28,7 +28,6 @@ from wheelfit_runtime.errors import EnvironmentUnavailable, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from concurrent.futures import ProcessPoolExecutor
 
     from distributed import Client
     from distributed import Future as Task

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.building.batch_record import digest_of
-from wheelfit.building.front_end.build_orders import BuiltWheel, TunedParts
-from wheelfit.building.matrix import ANY
+from wheelfit.building.front_end.build_orders import BuildOrder, BuiltWheel, TunedParts
+from wheelfit.building.matrix import ANY, Job
 from wheelfit.core.labels import Label
 from wheelfit.core.properties import PropertySet
 from wheelfit.wheels.record import sha256_of_file
@@ -17,8 +17,6 @@ from wheelfit.wheels.record import sha256_of_file
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from wheelfit.building.front_end.build_orders import BuildOrder
-    from wheelfit.building.matrix import Job
     from wheelfit_runtime.errors import WheelfitError
 
 _COMPILER_VARIABLES = ("CC", "CXX", "CPP", "LD", "AR", "ARCHFLAGS", "MACOSX_DEPLOYMENT_TARGET")

@@ -13,7 +13,7 @@ from wheelfit.checking.documents.document import check_variant_document, uses_ve
 from wheelfit.checking.findings import Location, Severity
 from wheelfit.core.metadata import write_document
 from wheelfit.core.plugin_answer import PluginAnswer, read_report
-from wheelfit.core.project_table import BuildTimeProvider, wheel_document
+from wheelfit.core.project_table import BuildTimeProvider, ProjectTable, wheel_document
 from wheelfit.core.providers import (
     BuiltinProvider,
     PluginProvider,
@@ -22,7 +22,7 @@ from wheelfit.core.providers import (
     required_packages,
 )
 from wheelfit_runtime.errors import Fault, InvalidDocument
-from wheelfit_runtime.platforms.plugin_process import ask
+from wheelfit_runtime.platforms.plugin_process import Method, ask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
-    from wheelfit.core.project_table import ProjectTable
     from wheelfit.core.properties import PropertySet
-    from wheelfit_runtime.platforms.plugin_process import Method
 
 _REFUSED_CODES = frozenset(["unknown-feature", "unknown-value", "several-values"])
 """Codes of findings that are warnings of `check`, and refused by a build (B-25)."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from wheelfit.core.filename import parse_wheel_filename, with_label
+from wheelfit.core.filename import WheelFilename, parse_wheel_filename, with_label
 from wheelfit.errors import BuildFailed, InvalidFilename
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.rewrite import copy_wheel
@@ -22,7 +22,6 @@ from wheelfit_runtime.errors import IntegrityError, os_reason
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wheelfit.core.filename import WheelFilename
 
 _MAX_LINES = 20
 

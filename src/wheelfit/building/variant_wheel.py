@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
-from wheelfit.building.repack.edits import NO_EDITS, apply_edits
+from wheelfit.building.repack.edits import NO_EDITS, Edits, apply_edits
 from wheelfit.core.abi_exports import FILE as EXPORTS_FILE
 from wheelfit.core.abi_exports import write_abi_exports
-from wheelfit.core.filename import parse_wheel_filename, with_label
+from wheelfit.core.filename import WheelFilename, parse_wheel_filename, with_label
 from wheelfit.core.index_metadata import read_wheel_document
-from wheelfit.core.labels import NULL, OLD_NULL, derive_label, writer_warnings
+from wheelfit.core.labels import NULL, OLD_NULL, Label, derive_label, writer_warnings
 from wheelfit.core.markers import VariantContext
-from wheelfit.core.metadata import write_document
+from wheelfit.core.metadata import WrittenLayout, write_document
 from wheelfit.core.properties import EMPTY
 from wheelfit.core.strict_json import path_of
 from wheelfit.core.versions import version_of
@@ -27,14 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from wheelfit.building.repack.edits import Edits
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.filename import WheelFilename
-    from wheelfit.core.labels import Label
-    from wheelfit.core.metadata import WrittenLayout
 
 _MAX_FILENAME_BYTES = 255
 """The limit of common file systems."""

@@ -12,7 +12,7 @@ from wheelfit.building.repack.edits import NO_EDITS, Edits
 from wheelfit.building.variant_wheel import make_plain, relabel, repack_wheel
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.metadata import WrittenLayout, read_document
-from wheelfit.wheels.conversion import convert_wheel
+from wheelfit.wheels.conversion import ConversionResult, convert_wheel
 from wheelfit.wheels.rewrite import UNVERIFIED, RewriteOptions, copy_wheel
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.core.labels import Label
-    from wheelfit.wheels.conversion import ConversionResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
 from wheelfit.building.publishing.refusals import UNTESTED_WHEEL
-from wheelfit.checking.findings import Location
+from wheelfit.checking.findings import Finding, Location
 from wheelfit.core import strict_json
 from wheelfit.wheels.atomic_write import write_file
 from wheelfit_runtime.errors import FileProblem
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.building.publishing.release_files import OutgoingFile
-    from wheelfit.checking.findings import Finding
 
 FOLDER = ".wheelfit-tests"
 """The folder beside the wheels, for the record and the output of the tests."""

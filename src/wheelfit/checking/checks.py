@@ -9,12 +9,11 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from wheelfit.checking.findings import CheckTable
+from wheelfit.checking.findings import Check, CheckTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wheelfit.checking.findings import Check
 
 CHECKS = CheckTable()
 """Every check by its code, in the order of the reference."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks, tool_profiles
-from wheelfit.checking.findings import Location
+from wheelfit.checking.findings import Finding, Location
 from wheelfit.checking.wheels.wheel import filename_findings
 from wheelfit.core.filename import (
     parse_index_file_name,
@@ -20,7 +20,6 @@ from wheelfit.sources.urls import redact
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from wheelfit.checking.findings import Finding
     from wheelfit.checking.tool_profiles import Profile
     from wheelfit.core.filename import Release, WheelFilename
     from wheelfit.sources.page import File

@@ -8,18 +8,13 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import Location, Severity, listed_briefly
+from wheelfit.checking.findings import Finding, Location, Severity, listed_briefly
 from wheelfit.checking.tool_profiles import Profile
 from wheelfit.checking.wheels.dependencies import DeclaredNames, undeclared_findings
 from wheelfit.core.filename import index_file_name
 from wheelfit.core.index_metadata import contradictions, disagreement
 from wheelfit.core.labels import NULL, Label
-from wheelfit.core.providers import (
-    BrokenProvider,
-    BuiltinProvider,
-    PluginProvider,
-    StaticProvider,
-)
+from wheelfit.core.providers import BrokenProvider, BuiltinProvider, PluginProvider, StaticProvider
 from wheelfit.core.sizes import size_in_words
 from wheelfit.core.strict_json import path_of, shortened
 from wheelfit_runtime.wording import count_of
@@ -30,7 +25,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from wheelfit.checking.findings import Finding
     from wheelfit.checking.wheels.wheel import LibraryFacts, WheelFacts
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.providers import Provider

@@ -10,24 +10,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.checking import checks
 from wheelfit.checking.checks import CHECKS
-from wheelfit.checking.findings import Location, Report, Severity
+from wheelfit.checking.findings import Finding, Location, Report, Severity
 from wheelfit.core.provider_table import EMULATED_PLUGINS
 from wheelfit.core.providers import BuiltinProvider, PluginProvider, StaticProvider
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import path_of
 from wheelfit.core.variant_json_layouts.schema import PEP_850
 from wheelfit.errors import InvalidRequirement
-from wheelfit.sources.page import time_of_upload
-from wheelfit_runtime.platforms.features import Status
+from wheelfit.sources.page import File, time_of_upload
+from wheelfit_runtime.platforms.features import Detection, FeatureConfig, Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from wheelfit.checking.findings import Finding
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
-    from wheelfit.sources.page import File
-    from wheelfit_runtime.platforms.features import Detection, FeatureConfig
 
 
 class Profile(StrEnum):

@@ -17,9 +17,9 @@ from msgspec import Struct, field
 from msgspec.structs import force_setattr
 from packaging.specifiers import SpecifierSet
 from packaging.utils import InvalidName, NormalizedName, canonicalize_name
-from packaging.version import InvalidVersion
+from packaging.version import InvalidVersion, Version
 
-from wheelfit.core.providers import ABI_DEPENDENCY, BuiltinProvider
+from wheelfit.core.providers import ABI_DEPENDENCY, BuiltinProvider, Provider
 from wheelfit.core.strict_json import shown
 from wheelfit.core.versions import is_endless, parse_version
 from wheelfit_runtime.patterns import pattern
@@ -30,11 +30,8 @@ from wheelfit_runtime.wording import listed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from packaging.version import Version
-
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.properties import Feature, PropertySet
-    from wheelfit.core.providers import Provider
 
 OVERRIDE = "VARIANT_ABI_DEPENDENCY"
 """Environment variable that declares versions: ``torch==2.8.0,numpy==2.1`` (P-57)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from wheelfit.core.properties import Property
+from wheelfit.core.properties import Property, PropertySet
 from wheelfit_runtime.patterns import pattern
 from wheelfit_runtime.platforms import providers
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.ordering import Choice
-    from wheelfit.core.properties import PropertySet
 
 ACCELERATORS: Mapping[str, Choice] = MappingProxyType(
     {

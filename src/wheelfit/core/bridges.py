@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from packaging.specifiers import SpecifierSet
 
-from wheelfit.core.labels import NULL
+from wheelfit.core.labels import NULL, Label
 from wheelfit.core.properties import Property, PropertySet
 from wheelfit.core.provider_table import EMULATED_PLUGINS
 from wheelfit.core.variant_json_layouts.schema import KEY as SCHEMA
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.core.filename import WheelFilename
-    from wheelfit.core.labels import Label
 
 ANY_VERSION = SpecifierSet("")
 PLUGINS = {row.namespace: row for row in reversed(EMULATED_PLUGINS)}

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import astuple
-from packaging.specifiers import InvalidSpecifier
-from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import NormalizedName, canonicalize_name
+from packaging.version import InvalidVersion, Version
 
 from wheelfit.core.digests import sha256_of
-from wheelfit.core.requirements import marker_start, parse_requirement
+from wheelfit.core.requirements import Requirement, marker_start, parse_requirement
 from wheelfit.core.versions import parse_specifiers, parse_version
 from wheelfit_runtime.errors import InvalidWheel
 from wheelfit_runtime.patterns import pattern
@@ -26,12 +26,7 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Callable, Iterable, Iterator
 
-    from packaging.specifiers import SpecifierSet
-    from packaging.utils import NormalizedName
-    from packaging.version import Version
-
     from wheelfit.core.markers import VariantContext
-    from wheelfit.core.requirements import Requirement
 
 _NEWEST_MAJOR = {"Metadata-Version": 2, "Wheel-Version": 1}
 """The newest major version of core metadata that is read, and that of the wheel's format, which

@@ -13,15 +13,13 @@ from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
 from wheelfit.core.labels import NULL, Label
-from wheelfit.core.properties import EMPTY
-from wheelfit.core.unusable_metadata import degradations_of_labels
+from wheelfit.core.properties import EMPTY, Feature, PropertySet
+from wheelfit.core.unusable_metadata import Degradation, degradations_of_labels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wheelfit.core.properties import Feature, PropertySet
     from wheelfit.core.providers import Provider
-    from wheelfit.core.unusable_metadata import Degradation
 
 WITHOUT_PROVIDERS = frozenset(["L4", "L5"])
 """The layouts of PEP 825, which has no providers."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 from msgspec import Struct
 from msgspec.structs import replace
 from packaging.tags import InvalidTag, Tag, TooManyTagsError, parse_tag
-from packaging.utils import NormalizedName, canonicalize_name, parse_sdist_filename
+from packaging.utils import BuildTag, NormalizedName, canonicalize_name, parse_sdist_filename
 
 from wheelfit.core.labels import Label, is_label
 from wheelfit.core.strict_json import shortened
@@ -23,7 +23,6 @@ from wheelfit_runtime.patterns import pattern
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
-    from packaging.utils import BuildTag
     from packaging.version import Version
 
     Release = tuple[NormalizedName, Version]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from wheelfit.core.document import WITHOUT_PROVIDERS, VariantDocument
 from wheelfit.core.metadata import read_document
-from wheelfit.core.providers import PluginProvider, default_endpoint
+from wheelfit.core.providers import PluginProvider, Provider, default_endpoint
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import DEFAULT_LIMITS, JsonLimits, path_of
 from wheelfit.core.variant_json_layouts.schema import PEP_825, PEP_850
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import Property
-    from wheelfit.core.providers import Provider
 
     Documents = Sequence[tuple[str, VariantDocument]]
 

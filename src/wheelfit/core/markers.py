@@ -33,7 +33,7 @@ from wheelfit.core.marker_grammar import (
     parse_expression,
     without_outer_parentheses,
 )
-from wheelfit.core.properties import EMPTY
+from wheelfit.core.properties import EMPTY, PropertySet
 from wheelfit.core.versions import is_endless
 from wheelfit.errors import InvalidMarker
 
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from wheelfit.core.marker_grammar import Expression
-    from wheelfit.core.properties import PropertySet
 
 # Compared as versions when the right side allows it (dependency specifiers, "Environment
 # Markers"); ``platform_release`` often is not a version and then compares as text.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.core import abi_dependency
-from wheelfit.core.providers import StaticProvider
+from wheelfit.core.providers import Provider, StaticProvider
 from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.platforms.features import Detection, Status
 from wheelfit_runtime.platforms.words import (
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from wheelfit.core.properties import Feature, PropertySet
-    from wheelfit.core.providers import Provider
 
 
 def features_text(features: Iterable[tuple[Feature, Iterable[str]]]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.core.properties import is_name, is_value
+from wheelfit.core.properties import PropertySet, is_name, is_value
 from wheelfit.core.strict_json import path_of, shown
 from wheelfit_runtime.errors import Fault
 from wheelfit_runtime.platforms.features import FeatureConfig
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from wheelfit.core.labels import Label
-    from wheelfit.core.properties import PropertySet
 
 MOST_FEATURES = 64
 MOST_VALUES = 100_000

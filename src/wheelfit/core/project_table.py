@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wheelfit.core import abi_exports, strict_json
 from wheelfit.core.document import VariantDocument
-from wheelfit.core.labels import writer_warnings
+from wheelfit.core.labels import Label, writer_warnings
 from wheelfit.core.metadata import writing_faults
-from wheelfit.core.plugin_answer import vocabulary_faults
-from wheelfit.core.properties import Feature
+from wheelfit.core.plugin_answer import PluginAnswer, vocabulary_faults
+from wheelfit.core.properties import Feature, PropertySet
 from wheelfit.core.providers import PluginProvider, Provider, StaticProvider
 from wheelfit.core.strict_json import path_of, shown
 from wheelfit.core.variant_json_layouts import detect, entries, priorities, schema, variants
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wheelfit.core.abi_exports import AbiExports
-    from wheelfit.core.labels import Label
-    from wheelfit.core.plugin_answer import PluginAnswer
-    from wheelfit.core.properties import PropertySet
     from wheelfit_runtime.platforms.features import FeatureConfig
 
 TABLE = "variant"

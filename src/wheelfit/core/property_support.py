@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from wheelfit.core import abi_dependency, phrases
 from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
-from wheelfit.core.properties import Feature, PropertySet
+from wheelfit.core.properties import Feature, Property, PropertySet
 from wheelfit.core.provider_lookup import (
     Detector,
     DevicePolicy,
@@ -25,7 +25,7 @@ from wheelfit.core.provider_lookup import (
     ProviderPolicy,
     ProviderSteps,
 )
-from wheelfit_runtime.platforms.features import Detection, Status
+from wheelfit_runtime.platforms.features import Detection, DeviceValues, Status
 from wheelfit_runtime.platforms.words import THIS_MACHINE
 
 if TYPE_CHECKING:
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.properties import Property
-    from wheelfit_runtime.platforms.features import DeviceValues
 
 _Unmet: TypeAlias = tuple[Feature, tuple[str, ...], str | None]
 """An unmet feature, the values of which one is needed, and the device that has none of them;

@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 from packaging.utils import canonicalize_name
 
-from wheelfit.core.provider_table import EMULATED_PLUGINS
-from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.provider_table import EMULATED_PLUGINS, EmulatedPlugin
+from wheelfit.core.requirements import Requirement, parse_requirement
 from wheelfit.errors import InvalidMarker, InvalidRequirement
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from wheelfit.core.provider_table import EmulatedPlugin
-    from wheelfit.core.requirements import Requirement
     from wheelfit_runtime.platforms.features import FeatureConfig
 
 ABI_DEPENDENCY = "abi_dependency"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.marker_grammar import parse_expression
 from wheelfit.core.markers import Marker, VariantContext, parse_marker
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from packaging.requirements import InvalidRequirement as PackagingInvalidRequirement
-    from packaging.utils import NormalizedName
 
 
 class Requirement(Struct, frozen=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from wheelfit.core.properties import Feature, feature_of, parse_feature
+from wheelfit.core.properties import Feature, PropertySet, feature_of, parse_feature
 from wheelfit_runtime.errors import UserError
 from wheelfit_runtime.patterns import pattern
 from wheelfit_runtime.platforms import shared_requirements as tables
@@ -18,7 +18,6 @@ from wheelfit_runtime.wording import listed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from wheelfit.core.properties import PropertySet
 
 DATA_VERSION = tables.DATA_VERSION
 """The month in which the rows were last compared with published packages."""

@@ -23,11 +23,10 @@ from wheelfit.core.toml_lines import line_of
 from wheelfit.core.trust import PluginRule, PolicyFile, Trust, TrustedFile, TrustEntry
 from wheelfit.core.versions import parse_specifiers
 from wheelfit.errors import InvalidFilename
-from wheelfit_runtime.errors import InvalidConfiguration, PolicyRefusal
+from wheelfit_runtime.errors import InvalidConfiguration, PolicyRefusal, WheelfitError
 
 if TYPE_CHECKING:
     from wheelfit_runtime.error_codes import Code
-    from wheelfit_runtime.errors import WheelfitError
 
 FILE_VERSION = 1
 """Version of either format."""

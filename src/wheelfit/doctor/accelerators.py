@@ -11,14 +11,13 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from wheelfit_runtime.platforms.accelerator_libraries import identify
+from wheelfit_runtime.platforms.accelerator_libraries import AcceleratorLibrary, identify
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from wheelfit.core.requirements import Requirement
     from wheelfit.doctor.contents import OwnedFile, Package
-    from wheelfit_runtime.platforms.accelerator_libraries import AcceleratorLibrary
 
 _Version = TypeVar("_Version", int, str)
 

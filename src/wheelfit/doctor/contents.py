@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from packaging.tags import InvalidTag, TooManyTagsError, parse_tag
+from packaging.tags import InvalidTag, Tag, TooManyTagsError, parse_tag
 
 from wheelfit.core.markers import VariantContext
 from wheelfit.installation.choice_record import CHOICE_FILE, HostAndOverrides, parse_choice
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from packaging.tags import Tag
     from packaging.utils import NormalizedName
 
     from wheelfit.core.requirements import Requirement

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from wheelfit.checking.findings import Location, Report
-from wheelfit.core.shared_requirements import AGREEMENTS
+from wheelfit.checking.findings import Finding, Location, Report
+from wheelfit.core.shared_requirements import AGREEMENTS, Agreement
 from wheelfit.doctor import diagnoses, packages
-from wheelfit.doctor.accelerators import build_of, owned_libraries
+from wheelfit.doctor.accelerators import AcceleratorBuild, OwnedLibrary, build_of, owned_libraries
 from wheelfit.doctor.contents import (
     compare_with_record,
     has_recorded_content,
@@ -16,20 +16,16 @@ from wheelfit.doctor.contents import (
     top_level_modules,
 )
 from wheelfit.installation.environment_folders import WORKPLACE
-from wheelfit.installation.installed import by_name
+from wheelfit.installation.installed import Broken, by_name
 from wheelfit.installation.variant_fit import judge, report_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from wheelfit.checking.findings import Finding
-    from wheelfit.core.shared_requirements import Agreement
     from wheelfit.core.target import Target
-    from wheelfit.doctor.accelerators import AcceleratorBuild, OwnedLibrary
     from wheelfit.doctor.contents import Package
     from wheelfit.doctor.machine import Hardware
     from wheelfit.installation.environment import Environment
-    from wheelfit.installation.installed import Broken
     from wheelfit.installation.variant_fit import DetectSupport
 
 _MAX_HASHED_SIZE = 16 * 1024 * 1024

@@ -7,25 +7,21 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from wheelfit.checking.findings import Location, Severity
+from wheelfit.checking.findings import Finding, Location, Severity
 from wheelfit.core.abi_dependency import OVERRIDE
 from wheelfit.doctor import diagnoses
 from wheelfit_runtime.platforms import providers
-from wheelfit_runtime.platforms.child_processes import Ending
-from wheelfit_runtime.platforms.features import Status
+from wheelfit_runtime.platforms.child_processes import Answer, Ending, Processes, Question
+from wheelfit_runtime.platforms.features import Detection, Status
 from wheelfit_runtime.platforms.override_names import unknown_overrides
 from wheelfit_runtime.platforms.probes import sysctl
 from wheelfit_runtime.platforms.providers.nvidia import files as nvidia_files
-from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
+from wheelfit_runtime.platforms.providers.nvidia.facts import Capability, NvidiaFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from wheelfit.checking.findings import Finding
     from wheelfit.core.target import Target
-    from wheelfit_runtime.platforms.child_processes import Answer, Processes, Question
-    from wheelfit_runtime.platforms.features import Detection
-    from wheelfit_runtime.platforms.providers.nvidia.facts import NvidiaFiles
     from wheelfit_runtime.platforms.system_view import SystemView
 
 _ARCHITECTURES_32 = frozenset({"i686", "armv7l", "armv8l"})

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from wheelfit.checking.findings import Location, Severity, listed_briefly
+from wheelfit.checking.findings import Finding, Location, Severity, listed_briefly
 from wheelfit.core.sizes import size_in_words
 from wheelfit.doctor import diagnoses
-from wheelfit.installation.installed import by_name
+from wheelfit.installation.installed import Installed, by_name
 from wheelfit.resolution.joint_choice import ChosenBuild, outcomes_of
 from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.platforms.providers.nvidia.tables import CUDA_CODE_FLOOR, DRIVER_FLOOR
@@ -27,13 +27,11 @@ if TYPE_CHECKING:
 
     from packaging.tags import Tag
 
-    from wheelfit.checking.findings import Finding
     from wheelfit.core.shared_requirements import Agreement
     from wheelfit.core.target import TagPreference, Target
     from wheelfit.doctor.accelerators import AcceleratorBuild, OwnedLibrary
     from wheelfit.doctor.contents import OwnedFile, Package, RecordDifferences
     from wheelfit.doctor.machine import Hardware
-    from wheelfit.installation.installed import Installed
     from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
 
 _LIBRARY = re.compile(r".+\.(?:so(?:\.[0-9.]+)?|dll|dylib|pyd)", re.IGNORECASE)

@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.checking.findings import Location, Severity
+from wheelfit.checking.findings import Finding, Location, Severity
 from wheelfit.doctor import diagnoses
-from wheelfit.doctor.accelerators import build_of, owned_libraries
-from wheelfit.doctor.contents import read_packages
+from wheelfit.doctor.accelerators import OwnedLibrary, build_of, owned_libraries
+from wheelfit.doctor.contents import Package, read_packages
 from wheelfit.installation.installed import scan
-from wheelfit_runtime.platforms.accelerator_libraries import identify
+from wheelfit_runtime.platforms.accelerator_libraries import AcceleratorLibrary, identify
 from wheelfit_runtime.platforms.probes import mapped_libraries
 from wheelfit_runtime.platforms.providers.nvidia.tables import DRIVER_FLOOR
 from wheelfit_runtime.platforms.system_view import SystemView
@@ -31,10 +31,6 @@ from wheelfit_runtime.platforms.system_view import SystemView
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from wheelfit.checking.findings import Finding
-    from wheelfit.doctor.accelerators import OwnedLibrary
-    from wheelfit.doctor.contents import Package
-    from wheelfit_runtime.platforms.accelerator_libraries import AcceleratorLibrary
     from wheelfit_runtime.platforms.probes.mapped_libraries import MappedFile, MappedFiles
 
 _LIBRARY_FOLDERS = ("site-packages", "dist-packages")

@@ -9,13 +9,12 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from wheelfit.doctor.own_requirements import unmet_requirements
+from wheelfit.doctor.own_requirements import UnmetRequirement, unmet_requirements
 from wheelfit.errors import InternalError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from wheelfit.doctor.own_requirements import UnmetRequirement
 
 _MAX_ROUNDS = 10
 """Rounds of installation; an installed package may have unmet requirements of its own."""

@@ -13,21 +13,19 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from wheelfit.checking.findings import Location, listed_briefly
+from wheelfit.checking.findings import Finding, Location, listed_briefly
 from wheelfit.doctor import diagnoses
 from wheelfit.sources.urls import redact
 from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.platforms.accelerator_libraries import identify
 from wheelfit_runtime.platforms.child_processes import Ending, Question
-from wheelfit_runtime.platforms.features import Status
+from wheelfit_runtime.platforms.features import Detection, Status
 from wheelfit_runtime.platforms.providers.nvidia import kernel as nvidia_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from wheelfit.checking.findings import Finding
     from wheelfit.doctor.accelerators import OwnedLibrary
-    from wheelfit_runtime.platforms.features import Detection
     from wheelfit_runtime.platforms.system_view import SystemView
 
 _TOOLS: Mapping[str, str] = {

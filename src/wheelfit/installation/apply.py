@@ -24,12 +24,12 @@ from wheelfit.installation.environment_folders import EnvironmentFolders
 from wheelfit.installation.folder_scan import FolderScan
 from wheelfit.installation.locking import LOCK_TIMEOUT, locked
 from wheelfit.installation.recovery import recover
-from wheelfit.installation.removal import RealPaths, plan_removal
+from wheelfit.installation.removal import RealPaths, Removal, plan_removal
 from wheelfit.installation.staging_folders import make_folders, remove_folders
 from wheelfit.installation.startup_files import StartupFiles
 from wheelfit.installation.transaction import Transaction, environment_error
 from wheelfit.installation.unchanged_folders import unchanged_folders
-from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.progress import NO_PROGRESS, Progress
 from wheelfit.wheels.linking import Linker
 from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit_runtime.errors import EnvironmentUnavailable, InvalidWheel
@@ -43,9 +43,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.installed import Installed
     from wheelfit.installation.plan import Plan
-    from wheelfit.installation.removal import Removal
     from wheelfit.resolution.resolution import Pin
-    from wheelfit.sources.progress import Progress
     from wheelfit.wheels.file_system import FileSystem
     from wheelfit.wheels.unpacked import UnpackedWheel
 

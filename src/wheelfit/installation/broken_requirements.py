@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from wheelfit.core.markers import VariantContext
-from wheelfit.installation.installed import by_name, requirement_pattern
+from wheelfit.installation.installed import Installed, by_name, requirement_pattern
 from wheelfit_runtime.errors import WheelfitError
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.core.requirements import Requirement
-    from wheelfit.installation.installed import Installed
     from wheelfit.installation.plan import Plan
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from wheelfit.core.core_metadata import read_metadata, without_variant_markers
+from wheelfit.core.core_metadata import CoreMetadata, read_metadata, without_variant_markers
 from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.errors import InvalidRequirement
 from wheelfit.installation.choice_record import (
@@ -30,7 +30,6 @@ from wheelfit_runtime.errors import IntegrityError, InvalidWheel
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.resolution.resolution import Pin
     from wheelfit.wheels.unpacked import UnpackedWheel
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from msgspec import Struct
 
-from wheelfit.installation.environment import nearest_existing
+from wheelfit.installation.environment import Environment, nearest_existing
 from wheelfit.installation.environment_folders import is_below
 from wheelfit.installation.removal import OwnershipRules, RealPaths, is_real_folder, recorded_files
 from wheelfit.installation.scripts import script_of
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from wheelfit.installation.checked_wheel import CheckedWheel
-    from wheelfit.installation.environment import Environment
     from wheelfit.installation.installed import Installed
     from wheelfit.installation.steps import FolderReader
     from wheelfit.wheels.file_system import FileSystem

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wheelfit.core.markers import VariantContext
-from wheelfit.installation.installed import by_name
+from wheelfit.installation.installed import Installed, by_name
 from wheelfit_runtime.errors import WheelfitError
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.core.requirements import Requirement
-    from wheelfit.installation.installed import Installed
 
 
 class InstalledRequirement(Struct, frozen=True):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from wheelfit.installation.scripts import script_of
-from wheelfit.wheels.file_system import make_with_parents
+from wheelfit.wheels.file_system import FileSystem, make_with_parents
 from wheelfit.wheels.linking import Linker, Move
 from wheelfit.wheels.record import format_cells, row_for
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.installation.checked_wheel import CheckedWheel, WheelFolder
-    from wheelfit.wheels.file_system import FileSystem
 
     _Row = tuple[str, str, str | int]
 

@@ -11,14 +11,13 @@ from wheelfit.errors import EnvironmentBusy, NotRecoverable
 from wheelfit.installation.environment_folders import EnvironmentFolders
 from wheelfit.installation.journal import check_workplace, read_changes, stage_of
 from wheelfit.installation.locking import LOCK_TIMEOUT, locked
-from wheelfit.installation.recovery import OUTCOMES, recover
+from wheelfit.installation.recovery import OUTCOMES, Recovery, RecoveryOutcome, recover
 from wheelfit.installation.staging_folders import remove_folders
 from wheelfit.installation.transaction import environment_error
 from wheelfit.wheels.native_file_system import NATIVE
 
 if TYPE_CHECKING:
     from wheelfit.installation.environment import Environment
-    from wheelfit.installation.recovery import Recovery, RecoveryOutcome
 
 
 @dataclass(frozen=True, slots=True)

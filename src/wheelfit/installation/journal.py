@@ -23,12 +23,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from wheelfit.errors import NotRecoverable
-from wheelfit.installation.environment_folders import WORKPLACE
+from wheelfit.installation.environment_folders import WORKPLACE, EnvironmentFolders
 from wheelfit.installation.steps import Step, StepKind
 from wheelfit_runtime.errors import os_reason
 
 if TYPE_CHECKING:
-    from wheelfit.installation.environment_folders import EnvironmentFolders
     from wheelfit.wheels.file_system import FileSystem
 
 FOLDERS: Final = "folders"

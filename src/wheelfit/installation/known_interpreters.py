@@ -20,13 +20,12 @@ import os
 import stat
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.sources.cache import interpreter_key
+from wheelfit.sources.cache import Store, interpreter_key
 from wheelfit_runtime import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from wheelfit.sources.cache import Store
 
 KIND = "interpreters"
 """The kind of the entries in the cache."""

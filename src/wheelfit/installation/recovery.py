@@ -32,8 +32,8 @@ from wheelfit.installation.journal import (
     stage_of,
 )
 from wheelfit.installation.removal import RealPaths, files_in_record, is_real_folder
-from wheelfit.installation.steps import StepKind
-from wheelfit.wheels.file_system import make_with_parents
+from wheelfit.installation.steps import Step, StepKind
+from wheelfit.wheels.file_system import FileSystem, make_with_parents
 from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit_runtime.errors import InvalidWheel, os_reason
 from wheelfit_runtime.patterns import pattern
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
     from wheelfit.installation.environment_folders import EnvironmentFolders
     from wheelfit.installation.journal import Journal
-    from wheelfit.installation.steps import Step
-    from wheelfit.wheels.file_system import FileSystem
 
 _MAX_NOTES = 10
 _SEPARATORS = pattern(r"[-_.]+")

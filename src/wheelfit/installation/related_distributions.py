@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from packaging.utils import NormalizedName
 
-from wheelfit.installation.dependencies import InstalledRequirements
-from wheelfit.installation.installed import by_name
+from wheelfit.installation.dependencies import InstalledRequirement, InstalledRequirements
+from wheelfit.installation.installed import Installed, by_name
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from wheelfit.installation.dependencies import InstalledRequirement
-    from wheelfit.installation.installed import Installed
     from wheelfit.resolution.resolution import Resolution
 
     Names = frozenset[NormalizedName]

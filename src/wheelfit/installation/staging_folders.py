@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import EnvironmentBusy
-from wheelfit.installation.environment_folders import WORKPLACE
+from wheelfit.installation.environment_folders import WORKPLACE, EnvironmentFolders
 from wheelfit.installation.journal import FOLDERS, format_folders, mark_workplace, stage_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, ItemsView, Sequence
 
-    from wheelfit.installation.environment_folders import EnvironmentFolders
     from wheelfit.wheels.file_system import FileSystem
 
 _POLL_INTERVAL = 0.05

@@ -23,7 +23,7 @@ import errno
 import os
 import secrets
 import stat
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from dataclasses import replace as replace_fields
 from pathlib import Path
@@ -49,7 +49,6 @@ from wheelfit_runtime.errors import EnvironmentUnavailable, os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from contextlib import AbstractContextManager
 
     from wheelfit.installation.environment_folders import EnvironmentFolders
     from wheelfit.installation.recovery import Recovery

@@ -13,8 +13,8 @@ from msgspec import Struct
 from wheelfit.core.abi_dependency import abi_namespaces
 from wheelfit.core.accelerators import accelerators_of
 from wheelfit.core.properties import PropertySet
-from wheelfit.core.shared_requirements import differing_agreement
-from wheelfit.installation.installed import by_name
+from wheelfit.core.shared_requirements import Agreement, differing_agreement
+from wheelfit.installation.installed import Installed, by_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.shared_requirements import Agreement
-    from wheelfit.installation.installed import Installed
     from wheelfit.installation.plan import Plan
     from wheelfit.resolution.resolution import Pin
 

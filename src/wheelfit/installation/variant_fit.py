@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from wheelfit.core.labels import NULL
 from wheelfit.core.properties import PropertySet
-from wheelfit.installation.installed import by_name
+from wheelfit.installation.installed import Installed, by_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from wheelfit.core.abi_dependency import KnownVersions
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.property_support import Support
-    from wheelfit.installation.installed import Installed
 
     DetectSupport = Callable[[VariantDocument, frozenset[str], KnownVersions], Support]
 

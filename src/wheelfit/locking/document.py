@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from msgspec import Struct, field
 from packaging.specifiers import SpecifierSet
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core import strict_toml
-from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.core.markers import parse_marker
+from wheelfit.core.filename import WheelFilename, parse_wheel_filename
+from wheelfit.core.markers import Marker, parse_marker
 from wheelfit.core.metadata import read_document
-from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.requirements import Requirement, parse_requirement
 from wheelfit.core.strict_json import path_of, shown
 from wheelfit.core.strict_toml import TomlLimits
 from wheelfit.core.versions import parse_version, without_build
@@ -41,13 +41,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
-    from packaging.utils import NormalizedName
     from packaging.version import Version
 
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.filename import WheelFilename
-    from wheelfit.core.markers import Marker
-    from wheelfit.core.requirements import Requirement
 
 SourceKind: TypeAlias = Literal["vcs", "directory", "archive", "wheels", "sdist"]
 """The source of a package; of wheels and a source distribution, the wheels."""

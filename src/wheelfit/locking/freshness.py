@@ -17,27 +17,22 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
-from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion
+from packaging.utils import NormalizedName, canonicalize_name
+from packaging.version import InvalidVersion, Version
 
 from wheelfit.core.filename import parse_index_file_name, sdist_release
 from wheelfit.core.versions import parse_version, without_build
 from wheelfit.sources.concurrency import map_concurrently
 from wheelfit.sources.file_readers import RepositoryWrapper
-from wheelfit.sources.page import VARIANTS_SUFFIX
+from wheelfit.sources.page import VARIANTS_SUFFIX, File, ProjectPage
 from wheelfit.sources.release_files import PageFiles
-from wheelfit.sources.repository import stamp_of
+from wheelfit.sources.repository import Repository, stamp_of
 from wheelfit.sources.urls import file_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from packaging.utils import NormalizedName
-    from packaging.version import Version
-
     from wheelfit.locking.document import Lock
-    from wheelfit.sources.page import File, ProjectPage
-    from wheelfit.sources.repository import Repository
 
 _CONNECTIONS = 12
 """The most pages that are requested at the same time."""

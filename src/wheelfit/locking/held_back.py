@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.locking.environments import describe_environments
+from wheelfit.locking.environments import LockEnvironment, describe_environments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from wheelfit.locking.environments import LockEnvironment
     from wheelfit.locking.listed_wheels import ListedEnvironment
     from wheelfit.resolution.resolution import HeldBack
 

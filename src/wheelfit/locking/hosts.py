@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidMarker
 from wheelfit.locking.listed_wheels import ListedEnvironment, ListedProject
-from wheelfit.locking.locking import build_lock, locked_versions
+from wheelfit.locking.locking import EnvironmentCallback, LockResult, build_lock, locked_versions
 from wheelfit_runtime.errors import NoFit, UserError
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from wheelfit.core.requirements import Requirement
     from wheelfit.locking.document import Lock
     from wheelfit.locking.environments import LockEnvironment
-    from wheelfit.locking.locking import EnvironmentCallback, LockResult
     from wheelfit.locking.selection import LockCandidates
     from wheelfit.locking.solving import Solution, Solver, Versions
     from wheelfit.resolution.candidates import Candidates

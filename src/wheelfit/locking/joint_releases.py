@@ -16,7 +16,7 @@ from packaging.specifiers import SpecifierSet
 
 from wheelfit.core.requirements import Requirement
 from wheelfit.resolution.accelerator_kinds import kinds_by_release, with_most_kinds
-from wheelfit.resolution.request import RequestedRequirement
+from wheelfit.resolution.request import RequestedRequirement, ResolutionRequest
 from wheelfit.resolution.resolver import resolve
 from wheelfit.resolution.version_set import VersionSet
 from wheelfit_runtime.errors import HashMismatch, NoFit
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.resolution.candidates import Candidates
-    from wheelfit.resolution.request import ResolutionRequest
     from wheelfit.resolution.resolution import Resolution
 
 _MAX_ATTEMPTS = 12

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
 from wheelfit.core.markers import VariantContext
 from wheelfit.errors import InvalidMarker
-from wheelfit.locking.request import NO_FORK
+from wheelfit.locking.request import NO_FORK, Fork, LockNeeds
 from wheelfit.resolution.choice_context import ChoiceContext
 from wheelfit.resolution.request import RequestedRequirement
 from wheelfit.sources.concurrency import map_concurrently
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from wheelfit.core.requirements import Requirement
     from wheelfit.core.target import Target
     from wheelfit.locking.environments import LockEnvironment
-    from wheelfit.locking.request import Fork, LockNeeds
     from wheelfit.locking.solving import Solution, Solver
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.listing import Release

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from wheelfit.core.versions import parse_version
@@ -16,11 +16,11 @@ from wheelfit.errors import InvalidMarker, NoConsistentSet, NoSolution, SourceBu
 from wheelfit.locking.conflicts import forks_of
 from wheelfit.locking.document import Lock
 from wheelfit.locking.environments import describe_environments, requires_python
-from wheelfit.locking.listed_wheels import LabelSearch
+from wheelfit.locking.listed_wheels import LabelSearch, ListedEnvironment
 from wheelfit.locking.marker_writer import MarkerWriter
 from wheelfit.locking.merging import Merging
 from wheelfit.locking.plain_entries import put_entries
-from wheelfit.locking.request import in_extras, in_groups
+from wheelfit.locking.request import Fork, LockNeeds, Root, in_extras, in_groups
 from wheelfit.locking.validation import CONFLICTS, ROOTS, TOOL
 from wheelfit_runtime.errors import NoFit
 
@@ -28,12 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from packaging.utils import NormalizedName
-
     from wheelfit.core.target import Target
     from wheelfit.locking.environments import LockEnvironment, Python
-    from wheelfit.locking.listed_wheels import ListedEnvironment
-    from wheelfit.locking.request import Fork, LockNeeds, Root
     from wheelfit.locking.solving import Solver, Versions
 
 

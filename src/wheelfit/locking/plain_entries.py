@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.core.labels import NULL
+from wheelfit.core.labels import NULL, Label
 from wheelfit.core.versions import parse_version
 from wheelfit.locking.validation import PACKAGES, TOOL, VARIANTS, file_name_of, tool_table
 from wheelfit.sources.page import BRIDGE
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from packaging.version import Version
 
-    from wheelfit.core.labels import Label
 
 Entry = dict[str, Any]
 _NO_PLAIN_WHEEL = "py3-none-needs_variants"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from wheelfit.core.labels import NULL
+from wheelfit.core.labels import NULL, Label
 from wheelfit.core.properties import EMPTY
 from wheelfit.core.property_support import namespaces_used
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.labels import Label
 
 
 def prune(document: VariantDocument, labels: Collection[Label]) -> VariantDocument:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
-from wheelfit.locking.listed_wheels import ListedProject
+from wheelfit.locking.listed_wheels import ListedEnvironment, ListedProject
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from wheelfit.core.labels import Label
     from wheelfit.core.requirements import Requirement
-    from wheelfit.locking.listed_wheels import ListedEnvironment
     from wheelfit.locking.request import LockNeeds, Root
 
 LabelsOf: TypeAlias = Callable[[ListedProject], Iterable["Label | None"]]

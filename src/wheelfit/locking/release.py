@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.core.metadata import losses, to_mapping, writing_faults
+from wheelfit.core.metadata import WrittenLayout, losses, to_mapping, writing_faults
 from wheelfit.core.providers import BrokenProvider
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import path_of
@@ -18,10 +18,10 @@ from wheelfit.core.variant_json_layouts.schema import KEY as SCHEMA
 from wheelfit.locking.pruning import prune
 from wheelfit.locking.source_entries import STABLE, file_entry, source_entry, usable_hashes
 from wheelfit.locking.validation import TOOL, VARIANT_DEPENDENCIES, VARIANTS
-from wheelfit.resolution.release_metadata import raise_if_degraded
+from wheelfit.resolution.release_metadata import ReleaseMetadata, raise_if_degraded
 from wheelfit.sources.hash_check import WEAK_HASHES
 from wheelfit.sources.urls import split_userinfo, without_fragment
-from wheelfit_runtime.errors import NoCompatibleWheel
+from wheelfit_runtime.errors import Fault, NoCompatibleWheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,10 +29,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
-    from wheelfit.core.metadata import WrittenLayout
     from wheelfit.resolution.listing import Release, Wheel
-    from wheelfit.resolution.release_metadata import ReleaseMetadata
-    from wheelfit_runtime.errors import Fault
 
 
 @dataclass(frozen=True, slots=True)

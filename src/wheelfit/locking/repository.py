@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from wheelfit.core.filename import index_file_name
 from wheelfit.sources.file_readers import DelegatedFiles
 from wheelfit.sources.page import BRIDGE, File, ProjectPage
-from wheelfit.sources.repository import READ_LIMIT
+from wheelfit.sources.repository import READ_LIMIT, Files
 from wheelfit.sources.urls import (
     file_url,
     join,
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.locking.document import LockedPackage, LockedSource, LockedWheel
-    from wheelfit.sources.repository import Files
 
 
 class LockedRepository(DelegatedFiles):

@@ -10,7 +10,7 @@ from msgspec.structs import force_setattr, replace
 
 from wheelfit.core.markers import parse_marker
 from wheelfit.resolution.overrides import Replacements
-from wheelfit.resolution.request import RequestedRequirement
+from wheelfit.resolution.request import DirectWheel, RequestedRequirement
 from wheelfit.sources.urls import split_userinfo
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from wheelfit.core.requirements import Requirement
     from wheelfit.core.target import Target
     from wheelfit.resolution.listing import AllowedHashes
-    from wheelfit.resolution.request import DirectWheel
 
 
 def in_extras(name: str) -> str:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.abi_dependency import KnownVersion, KnownVersions, abi_namespaces, project_of
-from wheelfit.core.provider_lookup import NoPlugins
+from wheelfit.core.provider_lookup import Detector, NoPlugins, Plugins
 from wheelfit.errors import InvalidMarker, InvalidRequirement
 from wheelfit.locking.repository import LockedRepository
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
     from wheelfit.core.markers import Marker
     from wheelfit.core.properties import PropertySet
-    from wheelfit.core.provider_lookup import Detector, Plugins
     from wheelfit.core.requirements import Requirement
     from wheelfit.core.shared_requirements import Agreed
     from wheelfit.core.target import Target

@@ -16,7 +16,7 @@ from packaging.version import Version
 
 from wheelfit.core import abi_dependency
 from wheelfit.core.abi_dependency import KnownVersions, abi_namespaces
-from wheelfit.core.core_metadata import read_metadata
+from wheelfit.core.core_metadata import CoreMetadata, read_metadata
 from wheelfit.core.filename import index_file_name, parse_index_file_name
 from wheelfit.core.property_support import Support
 from wheelfit.core.providers import BrokenProvider
@@ -27,7 +27,7 @@ from wheelfit.errors import InvalidRequirement, SourceBuildNotAllowed
 from wheelfit.locking.freshness import files_of_releases, version_of
 from wheelfit.locking.joint_releases import resolve_jointly
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
-from wheelfit.resolution.request import ResolutionRequest
+from wheelfit.resolution.request import RequestedRequirement, ResolutionRequest
 from wheelfit.resolution.resolver import resolve
 from wheelfit.sources.file_readers import RepositoryWrapper
 from wheelfit.sources.memoized import Memo
@@ -39,13 +39,11 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.target import Target
     from wheelfit.locking.environments import LockEnvironment
     from wheelfit.locking.request import Fork, LockNeeds
     from wheelfit.resolution.listing import Wheel
-    from wheelfit.resolution.request import RequestedRequirement
     from wheelfit.resolution.resolution import Resolution
     from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.repository import Repository

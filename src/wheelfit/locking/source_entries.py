@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.sources.hash_check import KNOWN_HASHES
-from wheelfit.sources.page import time_of_upload
+from wheelfit.sources.page import File, time_of_upload
 from wheelfit.sources.urls import file_path, split_userinfo, without_fragment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wheelfit.sources.page import File
 
 STABLE = ("sdist", "archive")
 """The kinds of sources that always have the same version as the wheel built from them."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from msgspec import structs
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.phrases import describe_condition
 from wheelfit.sources.urls import redact
@@ -19,7 +19,6 @@ from wheelfit.sources.urls import redact
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
-    from packaging.utils import NormalizedName
     from packaging.version import Version
 
     from wheelfit.core.filename import WheelFilename

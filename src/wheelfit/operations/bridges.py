@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from wheelfit.core.digests import sha256_of
 from wheelfit.core.filename import WheelFilename, wheel_filename_of
-from wheelfit.errors import (
-    AttestationProblem,
-    install_hint,
-    reporting_os_errors,
-)
+from wheelfit.errors import AttestationProblem, install_hint, reporting_os_errors
 from wheelfit.operations.attestations import LARGEST_PROVENANCE, required_attestations
 from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.plain_data import plain_fields, plain_report
@@ -36,11 +32,7 @@ from wheelfit.sources.bridges.updates import (
     write_update,
 )
 from wheelfit.sources.page import File, ProjectPage
-from wheelfit_runtime.errors import (
-    InvalidWheel,
-    PolicyRefusal,
-    ProjectNotFound,
-)
+from wheelfit_runtime.errors import InvalidWheel, PolicyRefusal, ProjectNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -18,11 +18,7 @@ from wheelfit.operations.lock_files import LockChoiceRequest, open_lock
 from wheelfit.operations.machine import ChosenMachine, choose_machine, read_options
 from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.preferences import choice_policy
-from wheelfit.operations.requests import (
-    EnvironmentOptions,
-    MachineOptions,
-    VariantOptions,
-)
+from wheelfit.operations.requests import EnvironmentOptions, MachineOptions, VariantOptions
 from wheelfit.operations.result_limits import check_download
 from wheelfit_runtime.errors import FileProblem
 

@@ -22,10 +22,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.plan import Plan
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.machine import ChosenMachine
-    from wheelfit.operations.requests import (
-        BuildOptions,
-        ResolutionBuildOptions,
-    )
+    from wheelfit.operations.requests import BuildOptions, ResolutionBuildOptions
     from wheelfit.operations.requirements import RequestedRequirements
     from wheelfit.resolution.candidates import Candidates, ChoicePolicy
     from wheelfit.resolution.listing import SourcePolicy

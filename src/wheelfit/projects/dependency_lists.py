@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core import strict_toml, toml_edits
-from wheelfit.core.requirements import marker_start, parse_requirement
+from wheelfit.core.requirements import Requirement, marker_start, parse_requirement
 from wheelfit.core.strict_json import path_of
 from wheelfit.errors import InvalidRequirement
 from wheelfit_runtime.errors import Fault, FileProblem, InvalidDocument, UserError
@@ -24,9 +24,6 @@ from wheelfit_runtime.patterns import pattern
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from packaging.utils import NormalizedName
-
-    from wheelfit.core.requirements import Requirement
 
 _HEAD = pattern(
     r"\s*+(?P<name>[A-Za-z0-9][\w.-]*+)\s*+(?:\[(?P<extras>[^\]]*+)\])?+\s*+(?P<rest>.*+)"

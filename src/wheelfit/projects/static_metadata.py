@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.metadata import parse_email
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import InvalidName, canonicalize_name
+from packaging.utils import InvalidName, NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from wheelfit.core import strict_toml
-from wheelfit.core.core_metadata import read_metadata
+from wheelfit.core.core_metadata import CoreMetadata, read_metadata
 from wheelfit.errors import InvalidSource
 from wheelfit_runtime.errors import InvalidWheel
 
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from packaging.utils import NormalizedName
-
-    from wheelfit.core.core_metadata import CoreMetadata
 
 _MAX_SIZE = 16 << 20
 _RELEVANT_FIELDS = frozenset(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.accelerators import accelerators_of, platform_in_words
 from wheelfit.core.labels import NULL
@@ -14,7 +14,6 @@ from wheelfit.resolution.bridges import fitting_releases
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from packaging.utils import NormalizedName
     from packaging.version import Version
 
     from wheelfit.core.bridges import BridgeFamily

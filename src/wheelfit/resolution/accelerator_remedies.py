@@ -17,9 +17,9 @@ from wheelfit.core.accelerators import (
     owner_of_libraries,
     platform_in_words,
 )
-from wheelfit.core.bridges import document_of
+from wheelfit.core.bridges import BridgeFamily, FamilyMember, document_of
 from wheelfit.core.properties import Feature
-from wheelfit.resolution.accelerator_use import Remedy
+from wheelfit.resolution.accelerator_use import AcceleratorContext, Remedy
 from wheelfit_runtime.errors import WheelfitError
 from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.platforms.features import Status
@@ -30,12 +30,10 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.core.bridges import BridgeFamily, FamilyMember
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.property_support import Support
     from wheelfit.core.requirements import Requirement
-    from wheelfit.resolution.accelerator_use import AcceleratorContext
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.resolution import Pin, Resolution
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import astuple
 from packaging.specifiers import SpecifierSet
 
-from wheelfit.core.abi_dependency import abi_namespaces, branches
+from wheelfit.core.abi_dependency import Branch, KnownVersions, abi_namespaces, branches
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.properties import EMPTY, Property, PropertySet
 from wheelfit.resolution.problem import Build, Dependency, Package
@@ -23,7 +23,6 @@ from wheelfit.resolution.version_set import VersionSet
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wheelfit.core.abi_dependency import Branch, KnownVersions
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
     from wheelfit.core.ordering import Preferences

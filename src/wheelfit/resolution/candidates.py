@@ -15,13 +15,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from wheelfit.core.abi_dependency import KnownVersions
-from wheelfit.core.core_metadata import read_metadata
+from wheelfit.core.core_metadata import CoreMetadata, read_metadata
 from wheelfit.core.ordering import Preferences
-from wheelfit.core.properties import EMPTY
-from wheelfit.core.property_support import namespaces_used, support_for
-from wheelfit.core.provider_lookup import NoPlugins, ProviderPolicy
-from wheelfit.core.selection import select
-from wheelfit.core.shared_requirements import AGREEMENTS, differing_agreement
+from wheelfit.core.properties import EMPTY, PropertySet
+from wheelfit.core.property_support import Support, namespaces_used, support_for
+from wheelfit.core.provider_lookup import Detector, NoPlugins, Plugins, ProviderPolicy
+from wheelfit.core.selection import Selection, select
+from wheelfit.core.shared_requirements import AGREEMENTS, Agreement, differing_agreement
 from wheelfit.core.unusable_metadata import Degradation, degradations_in_one_line
 from wheelfit.errors import InvalidRequirement, InvalidSource
 from wheelfit.resolution.choice_context import ChoiceContext
@@ -48,15 +48,9 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.core.bridges import BridgeFamily
-    from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.labels import Label
-    from wheelfit.core.properties import PropertySet
-    from wheelfit.core.property_support import Support
-    from wheelfit.core.provider_lookup import Detector, Plugins
-    from wheelfit.core.selection import Selection
-    from wheelfit.core.shared_requirements import Agreement
     from wheelfit.core.target import Target
     from wheelfit.resolution.listing import Release, SourcePolicy, Wheel
     from wheelfit.sources.page import File, ProjectPage

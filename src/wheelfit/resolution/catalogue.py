@@ -15,8 +15,8 @@ from wheelfit.core.property_support import Support, namespaces_used
 from wheelfit.errors import InvalidMarker
 from wheelfit.resolution.builds import builds_of_label, builds_of_release, is_built_for_versions
 from wheelfit.resolution.overrides import Replacements
-from wheelfit.resolution.problem import Dependency, Package, build_index
-from wheelfit.resolution.request import RequestedRequirement
+from wheelfit.resolution.problem import Build, Dependency, Package, build_index
+from wheelfit.resolution.request import InstalledBuild, RequestedRequirement, ResolutionRequest
 from wheelfit.resolution.version_set import VersionSet, is_pin
 from wheelfit.sources.memoized import Memo
 from wheelfit.sources.urls import redact
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.listing import Wheel
     from wheelfit.resolution.prefetch import Prefetch
-    from wheelfit.resolution.problem import Build
-    from wheelfit.resolution.request import InstalledBuild, ResolutionRequest
 
 
 def dependencies_of(requirement: Requirement, text: object = "") -> list[Dependency]:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from wheelfit.core.properties import EMPTY
-from wheelfit.core.unusable_metadata import MAX_SHOWN
+from wheelfit.core.properties import EMPTY, PropertySet
+from wheelfit.core.unusable_metadata import MAX_SHOWN, Degradation
 from wheelfit.errors import NoSolution
 from wheelfit.resolution.catalogue import Catalogue, dependencies_of
 from wheelfit.resolution.no_match import MatchExplanations, unknown_project
 from wheelfit.resolution.prefetch import Prefetch
-from wheelfit.resolution.release_choice import notes_on_passed_over
+from wheelfit.resolution.release_choice import ReleaseChoice, notes_on_passed_over
 from wheelfit.resolution.request import ResolutionRequest
 from wheelfit.resolution.version_policy import VersionPolicy
 from wheelfit_runtime.errors import NetworkError
@@ -28,13 +28,10 @@ if TYPE_CHECKING:
 
     from wheelfit.core.abi_dependency import KnownVersion
     from wheelfit.core.filename import WheelFilename
-    from wheelfit.core.properties import PropertySet
     from wheelfit.core.requirements import Requirement
     from wheelfit.core.selection import Verdict
-    from wheelfit.core.unusable_metadata import Degradation
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.listing import Listing
-    from wheelfit.resolution.release_choice import ReleaseChoice
     from wheelfit_runtime.platforms.features import Detection
 
 

@@ -11,10 +11,10 @@ from operator import and_
 from typing import TYPE_CHECKING
 
 from wheelfit.core.versions import without_build
-from wheelfit.resolution.listing import NO_TAG, ONLY_BINARY, python_rejection
-from wheelfit.resolution.problem import Package
+from wheelfit.resolution.listing import NO_TAG, ONLY_BINARY, Release, python_rejection
+from wheelfit.resolution.problem import Dependency, Package
 from wheelfit.resolution.resolution import HeldBack
-from wheelfit.resolution.solver import Exhausted, Unsolvable, solve
+from wheelfit.resolution.solver import Exhausted, Solved, Unsolvable, solve
 from wheelfit.resolution.version_set import VersionSet
 
 if TYPE_CHECKING:
@@ -24,10 +24,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.resolution.catalogue import Catalogue
-    from wheelfit.resolution.listing import Release
-    from wheelfit.resolution.problem import Dependency
     from wheelfit.resolution.proof import Step
-    from wheelfit.resolution.solver import Solved
 
 _MAX_ROUNDS = 2_000
 """Rounds of the solver after which the search for the reason ends."""

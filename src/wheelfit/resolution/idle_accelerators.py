@@ -15,7 +15,7 @@ from wheelfit.core.accelerators import (
     owner_of_libraries,
 )
 from wheelfit.core.sizes import size_in_words
-from wheelfit.resolution.accelerator_remedies import device_of, needs_of_extras
+from wheelfit.resolution.accelerator_remedies import Remedies, device_of, needs_of_extras
 from wheelfit.resolution.accelerator_use import AcceleratorRemark, Remedy
 from wheelfit_runtime.errors import WheelfitError
 from wheelfit_runtime.platforms import providers
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from wheelfit.core.bridges import BridgeFamily, FamilyMember
     from wheelfit.core.requirements import Requirement
-    from wheelfit.resolution.accelerator_remedies import Remedies
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.resolution import Pin
     from wheelfit_runtime.platforms.hardware_family import HardwareFamily

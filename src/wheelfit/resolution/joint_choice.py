@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from msgspec import Struct, field
 
-from wheelfit.core.properties import EMPTY
-from wheelfit.core.shared_requirements import Agreed, common_values, value_key
+from wheelfit.core.properties import EMPTY, PropertySet
+from wheelfit.core.shared_requirements import Agreed, Agreement, common_values, value_key
 from wheelfit.errors import NoConsistentSet
 from wheelfit_runtime.wording import listed
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.core.labels import Label
-    from wheelfit.core.properties import PropertySet
-    from wheelfit.core.shared_requirements import Agreement
     from wheelfit.resolution.release_choice import ReleaseChoice
     from wheelfit.resolution.request import InstalledBuild
     from wheelfit_runtime.errors import WheelfitError

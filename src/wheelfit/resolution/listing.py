@@ -16,10 +16,10 @@ from msgspec.structs import replace
 from packaging.specifiers import InvalidSpecifier
 from packaging.version import Version
 
-from wheelfit.core.filename import NEWER_FORMAT, parse_wheel_filename
+from wheelfit.core.filename import NEWER_FORMAT, WheelFilename, parse_wheel_filename
 from wheelfit.core.markers import parse_marker
 from wheelfit.core.versions import parse_specifiers, without_build
-from wheelfit.sources.page import File, WheelOrigin
+from wheelfit.sources.page import File, ProjectPage, WheelOrigin
 from wheelfit.sources.release_files import best_source, files_by_release, sort_by_release
 
 if TYPE_CHECKING:
@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.core.bridges import BridgeFamily
-    from wheelfit.core.filename import WheelFilename
     from wheelfit.core.target import Target
-    from wheelfit.sources.page import ProjectPage
     from wheelfit.sources.release_files import PageRelease, ReleaseFiles
 
 AllowedHashes = frozenset[tuple[str, str]]

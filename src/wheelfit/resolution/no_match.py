@@ -8,8 +8,8 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from wheelfit.errors import NoSolution, SourceBuildNotAllowed
 from wheelfit.resolution.bridges import bridge_options
-from wheelfit.resolution.listing import NO_SOURCES, WRONG_HASH
-from wheelfit.resolution.proof import StepKind
+from wheelfit.resolution.listing import NO_SOURCES, WRONG_HASH, Release
+from wheelfit.resolution.proof import Step, StepKind, Term
 from wheelfit_runtime.errors import HashMismatch, NoCompatibleWheel, NoFit, ProjectNotFound
 from wheelfit_runtime.wording import count_of
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.catalogue import Catalogue
-    from wheelfit.resolution.listing import Release
-    from wheelfit.resolution.proof import Step, Term
     from wheelfit.resolution.version_set import VersionSet
 
 _MAX_RELEASES = 3

@@ -18,9 +18,9 @@ from wheelfit.core.filename import NEWER_FORMAT
 from wheelfit.core.phrases import describe_condition
 from wheelfit.core.property_support import namespaces_used, support_for
 from wheelfit.core.selection import select
-from wheelfit.core.target import TagPreference
+from wheelfit.core.target import TagPreference, Target
 from wheelfit.errors import NoSolution
-from wheelfit.resolution.listing import NO_TAG, sort_page
+from wheelfit.resolution.listing import NO_TAG, Release, Wheel, sort_page
 from wheelfit.resolution.no_match import unknown_project
 from wheelfit.resolution.release_metadata import ReleaseMetadata, read_release_metadata
 from wheelfit.resolution.version_set import is_pin
@@ -38,10 +38,8 @@ if TYPE_CHECKING:
     from wheelfit.core.properties import PropertySet
     from wheelfit.core.provider_lookup import Detector
     from wheelfit.core.requirements import Requirement
-    from wheelfit.core.target import Target
     from wheelfit.core.unusable_metadata import Degradation
     from wheelfit.resolution.candidates import Candidates
-    from wheelfit.resolution.listing import Release, Wheel
 
 
 @dataclass(frozen=True, slots=True)

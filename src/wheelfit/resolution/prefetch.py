@@ -15,12 +15,11 @@ import time
 from functools import partial
 from queue import SimpleQueue
 from threading import Lock, Thread
-from types import MappingProxyType
+from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from types import TracebackType
 
     from packaging.utils import NormalizedName
     from packaging.version import Version

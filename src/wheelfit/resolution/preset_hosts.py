@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.core.compatible_tags import platforms_of
-from wheelfit.core.host_file import HostFile
+from wheelfit.core.host_file import HostFile, HostInterpreter
 from wheelfit_runtime import __version__
 from wheelfit_runtime.platforms import providers
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.host_file import HostInterpreter
     from wheelfit_runtime.platforms.presets import Preset
 
 

@@ -8,16 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from packaging.utils import InvalidName, canonicalize_name
+from packaging.utils import InvalidName, NormalizedName, canonicalize_name
 
-from wheelfit.core.table_reader import FaultList, section
-
-if TYPE_CHECKING:
-    from packaging.utils import NormalizedName
-
-    from wheelfit.core.table_reader import Table
+from wheelfit.core.table_reader import FaultList, Table, section
 
 
 @dataclass(frozen=True, slots=True)

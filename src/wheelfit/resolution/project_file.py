@@ -16,27 +16,23 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec.structs import replace
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.utils import InvalidName, canonicalize_name
+from packaging.utils import InvalidName, NormalizedName, canonicalize_name
 
 from wheelfit.core import strict_toml
-from wheelfit.core.markers import parse_marker
+from wheelfit.core.markers import Marker, parse_marker
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import path_of, shown
 from wheelfit.core.table_reader import FaultList, Table, section
 from wheelfit.core.toml_lines import lines_of, with_lines
 from wheelfit.errors import InvalidRequirement
 from wheelfit.resolution.project_conflicts import ConflictMember, read_conflicts
-from wheelfit.resolution.project_sources import read_sources
+from wheelfit.resolution.project_sources import ProjectSource, read_sources
 from wheelfit.resolution.request import RequestedRequirement
 from wheelfit_runtime.errors import Fault, FileProblem, InvalidDocument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from packaging.utils import NormalizedName
-
-    from wheelfit.core.markers import Marker
-    from wheelfit.resolution.project_sources import ProjectSource
 
 _Requirements: TypeAlias = tuple[RequestedRequirement, ...]
 _MAX_DEPTH = 100

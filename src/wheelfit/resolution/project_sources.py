@@ -9,20 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from packaging.utils import InvalidName, canonicalize_name
+from packaging.utils import InvalidName, NormalizedName, canonicalize_name
 
-from wheelfit.core.markers import parse_marker
+from wheelfit.core.markers import Marker, parse_marker
 from wheelfit.core.strict_json import shown
-from wheelfit.core.table_reader import FaultList, section
+from wheelfit.core.table_reader import FaultList, Table, section
 from wheelfit.errors import InvalidMarker
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from packaging.utils import NormalizedName
-
-    from wheelfit.core.markers import Marker
-    from wheelfit.core.table_reader import Table
 
 TOOLS = ("wheelfit", "uv")
 """The tables below ``tool`` that are read, in order of precedence."""

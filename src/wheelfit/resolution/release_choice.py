@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from wheelfit.core.markers import VariantContext
-from wheelfit.core.properties import EMPTY
-from wheelfit.resolution.listing import NO_TAG
+from wheelfit.core.properties import EMPTY, PropertySet
+from wheelfit.resolution.listing import NO_TAG, Release, Wheel
 from wheelfit.resolution.release_metadata import ReleaseMetadata
 from wheelfit_runtime.platforms.words import natural_sort_key
 from wheelfit_runtime.wording import listed
@@ -18,11 +18,9 @@ if TYPE_CHECKING:
 
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.labels import Label
-    from wheelfit.core.properties import PropertySet
     from wheelfit.core.property_support import Support
     from wheelfit.core.selection import Selection
     from wheelfit.core.unusable_metadata import Degradation
-    from wheelfit.resolution.listing import Release, Wheel
 
 _EXAMPLES = 2
 """Rejections of wheels for other Pythons or platforms that a message lists."""

@@ -14,11 +14,11 @@ from msgspec import Struct, field
 from msgspec.structs import force_setattr, replace
 
 from wheelfit.core.filename import index_file_name
-from wheelfit.core.labels import NULL
+from wheelfit.core.labels import NULL, Label
 from wheelfit.core.strict_json import DEFAULT_LIMITS, JsonLimits
 from wheelfit.core.unusable_metadata import Degradation
 from wheelfit.errors import BadMetadata, InconsistentDocuments
-from wheelfit.sources.repository import TooCostly
+from wheelfit.sources.repository import Repository, TooCostly
 from wheelfit_runtime.errors import (
     Fault,
     FileProblem,
@@ -33,10 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.labels import Label
     from wheelfit.resolution.listing import Release, Wheel
     from wheelfit.sources.page import File
-    from wheelfit.sources.repository import Repository
     from wheelfit_runtime.errors import WheelfitError
 
 

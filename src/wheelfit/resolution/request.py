@@ -11,7 +11,7 @@ from msgspec.structs import force_setattr
 from packaging.specifiers import SpecifierSet
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.core.properties import EMPTY
+from wheelfit.core.properties import EMPTY, PropertySet
 from wheelfit.core.requirements import Requirement
 from wheelfit.errors import InvalidFilename
 from wheelfit.sources.page import File
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
     from wheelfit.core.markers import Marker
-    from wheelfit.core.properties import PropertySet
 
 
 class RequestedRequirement(Struct, frozen=True):

@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING, NoReturn
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
-from wheelfit.core.labels import parse_label
+from wheelfit.core.labels import Label, parse_label
 from wheelfit.errors import InvalidRequirement
 from wheelfit_runtime.errors import UserError
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-
-    from wheelfit.core.labels import Label
 
 
 class RequirementLine(Struct, frozen=True):

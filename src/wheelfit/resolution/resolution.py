@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct, field
 
 from wheelfit.core.markers import VariantContext
-from wheelfit.core.properties import EMPTY
+from wheelfit.core.properties import EMPTY, PropertySet
 from wheelfit.resolution.choice_context import ChoiceContext
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.labels import Label
-    from wheelfit.core.properties import PropertySet
     from wheelfit.resolution.joint_choice import AgreementOutcome
     from wheelfit.resolution.release_choice import ReleaseChoice
     from wheelfit.resolution.request import InstalledBuild

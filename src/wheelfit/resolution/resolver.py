@@ -30,10 +30,10 @@ from wheelfit.resolution.problem import Dependency, Package
 from wheelfit.resolution.release_choice import notes_on_passed_over
 from wheelfit.resolution.request import DirectWheel, RequestedRequirement, direct_wheel
 from wheelfit.resolution.resolution import Edge, HeldBack, Pin, Resolution
-from wheelfit.resolution.solver import Exhausted, Unsolvable, solve
+from wheelfit.resolution.solver import Exhausted, Solved, Unsolvable, solve
 from wheelfit.resolution.version_set import VersionSet
 from wheelfit.sources.hash_check import WEAK_HASHES
-from wheelfit.sources.page import ProjectPage
+from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.urls import redact
 from wheelfit_runtime.errors import NoCompatibleWheel, NoFit, UserError
 from wheelfit_runtime.wording import listed
@@ -52,8 +52,6 @@ if TYPE_CHECKING:
     from wheelfit.resolution.held_back import HeldBackSearch
     from wheelfit.resolution.joint_choice import AgreementOutcome
     from wheelfit.resolution.request import InstalledBuild, ResolutionRequest
-    from wheelfit.resolution.solver import Solved
-    from wheelfit.sources.page import File
 
 
 def resolve(request: ResolutionRequest, candidates: Candidates, *, threads: int = 12) -> Resolution:

@@ -8,20 +8,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nab_resolver.root import ROOT
-from nab_resolver.types import Incompatibility, IncompatibilityCause
+from nab_resolver.types import Incompatibility, IncompatibilityCause, RangeProtocol
 
-from wheelfit.resolution.problem import Dependency, build_index
+from wheelfit.resolution.problem import Build, Dependency, Package, build_index
 from wheelfit.resolution.proof import Step, StepKind, Term
 from wheelfit.resolution.version_set import VersionSet
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nab_resolver.types import RangeProtocol
     from packaging.utils import NormalizedName
     from packaging.version import Version
-
-    from wheelfit.resolution.problem import Build, Package
 
 
 class ExaminedPackages(Protocol):

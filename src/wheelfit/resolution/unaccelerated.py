@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from wheelfit.core.accelerators import ACCELERATORS, accelerators_of
-from wheelfit.core.properties import EMPTY
+from wheelfit.core.properties import EMPTY, PropertySet
 from wheelfit_runtime.errors import NoFit
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.core.labels import Label
-    from wheelfit.core.properties import PropertySet
     from wheelfit.core.selection import Verdict
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.release_choice import ReleaseChoice

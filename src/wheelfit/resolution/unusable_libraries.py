@@ -13,7 +13,7 @@ from wheelfit.resolution.accelerator_remedies import (
     needs_of_extras,
     unmet_library_need,
 )
-from wheelfit.resolution.accelerator_use import AcceleratorRemark
+from wheelfit.resolution.accelerator_use import AcceleratorRemark, Remedy
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.resolution.accelerator_remedies import Remedies
-    from wheelfit.resolution.accelerator_use import Remedy
 
 
 class UnusableLibraries:

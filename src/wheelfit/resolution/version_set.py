@@ -11,13 +11,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from packaging.ranges import VersionRange
-from packaging.specifiers import SpecifierSet
+from packaging.specifiers import Specifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from packaging.specifiers import Specifier
 
 
 class Relation(Enum):

@@ -14,14 +14,12 @@ from wheelfit_runtime import __version__
 from wheelfit_runtime.errors import UserError
 from wheelfit_runtime.platforms import overrides, providers
 from wheelfit_runtime.platforms.discovery import Machine
-from wheelfit_runtime.platforms.features import Evidence, Status
-from wheelfit_runtime.platforms.known_platforms import PLATFORMS
+from wheelfit_runtime.platforms.features import Detection, Evidence, Status
+from wheelfit_runtime.platforms.known_platforms import PLATFORMS, PlatformRow
 from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
     from wheelfit.core.virtual_packages import CondaPlatform, VirtualPackage
-    from wheelfit_runtime.platforms.features import Detection
-    from wheelfit_runtime.platforms.known_platforms import PlatformRow
 
 _LIBRARIES: Final = {
     virtual_packages.GLIBC: ("glibc", re.compile(r"(2\.\d{1,3})(?:\..*)?")),

@@ -117,10 +117,7 @@ def reporting_storage_failures(
 
 def condition_errors() -> tuple[type[Exception], ...]:
     """Return the classes of errors for missing objects and unmet conditions of a request."""
-    from obstore.exceptions import (
-        AlreadyExistsError,
-        PreconditionError,
-    )
+    from obstore.exceptions import AlreadyExistsError, PreconditionError
 
     return (FileNotFoundError, AlreadyExistsError, PreconditionError)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.core.osv import LARGEST_RECORD, read_record
+from wheelfit.core.osv import LARGEST_RECORD, Affected, Vulnerability, read_record
 from wheelfit.sources.memory_cache import MemoryCache
 from wheelfit_runtime.errors import FileProblem, WheelfitError, os_reason
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
-
-    from wheelfit.core.osv import Affected, Vulnerability
 
 
 _CHECK_INTERVAL = 60.0

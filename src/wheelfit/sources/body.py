@@ -6,13 +6,11 @@ import time
 import zlib
 from typing import TYPE_CHECKING
 
-from wheelfit.sources.transport import Interrupted
+from wheelfit.sources.transport import Interrupted, Response
 from wheelfit_runtime.errors import UnexpectedStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    from wheelfit.sources.transport import Response
 
 
 _PART = 1 << 14

@@ -20,21 +20,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.cache import unpacked_entry
 from wheelfit.sources.cache_locks import exclusive_lock
 from wheelfit.wheels.record import encode_digest
-from wheelfit.wheels.unpacked import MANIFEST, TREE, read_unpacked, release_of
+from wheelfit.wheels.unpacked import MANIFEST, TREE, UnpackedWheel, read_unpacked, release_of
 from wheelfit_runtime.errors import FileProblem, WheelfitError, os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from packaging.utils import NormalizedName
-
-    from wheelfit.wheels.unpacked import UnpackedWheel
 
 KINDS = (
     "wheels",

@@ -16,17 +16,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wheelfit.core.digests import sha256_of
-from wheelfit.sources.cache import page_key
-from wheelfit.sources.client import PAGE_LIMIT, Answer, unexpected
+from wheelfit.sources.cache import Store, page_key
+from wheelfit.sources.client import PAGE_LIMIT, Answer, Client, unexpected
 from wheelfit.sources.memory_cache import MemoryCache
 from wheelfit.sources.urls import origin, redact
 from wheelfit_runtime.errors import InvalidPage, NetworkError, UnexpectedStatus, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    from wheelfit.sources.cache import Store
-    from wheelfit.sources.client import Client
 
 
 Outcome: TypeAlias = Literal["fetched", "revalidated", "missing", "failed"]

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Struct
 
 from wheelfit.sources.body import read_body
-from wheelfit.sources.credentials import Login
+from wheelfit.sources.credentials import Credentials, Login
 from wheelfit.sources.retries import RETRY_STATUSES, RetryPolicy
-from wheelfit.sources.transport import Interrupted
+from wheelfit.sources.transport import Interrupted, Response, Transport
 from wheelfit.sources.urls import (
     is_loopback,
     join,
@@ -31,8 +31,6 @@ from wheelfit_runtime.errors import UnexpectedStatus, Unreachable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from wheelfit.sources.credentials import Credentials
-    from wheelfit.sources.transport import Response, Transport
     from wheelfit.sources.urls import Origin
     from wheelfit.wheels.remote import Range, RemotePart
 

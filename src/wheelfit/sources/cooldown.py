@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from wheelfit.sources.file_readers import RepositoryWrapper
-from wheelfit.sources.page import time_of_upload
-from wheelfit.sources.repository import stamp_of
+from wheelfit.sources.page import File, ProjectPage, time_of_upload
+from wheelfit.sources.repository import Repository, stamp_of
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.sources.page import File, ProjectPage
-    from wheelfit.sources.repository import Repository
 
 _ISO = re.compile(
     r"P(?:(\d{1,6})W)?(?:(\d{1,6})D)?(?:T(?:(\d{1,6})H)?(?:(\d{1,6})M)?)?", re.IGNORECASE

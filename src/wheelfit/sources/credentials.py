@@ -14,14 +14,13 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from wheelfit.sources.urls import is_loopback, is_protected, origin, split_userinfo
+from wheelfit.sources.urls import Origin, is_loopback, is_protected, origin, split_userinfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from wheelfit.sources.keyring_access import Keyring
-    from wheelfit.sources.urls import Origin
 
 
 class Login(Struct, frozen=True):

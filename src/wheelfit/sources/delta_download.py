@@ -21,7 +21,7 @@ from wheelfit.sources.arriving_file import ArrivingFile
 from wheelfit.sources.hash_check import HashCheck
 from wheelfit.sources.segmented_download import UnusableDownload, start_thread
 from wheelfit.sources.urls import redact
-from wheelfit.wheels.bytes_source import open_local
+from wheelfit.wheels.bytes_source import ByteSource, open_local
 from wheelfit.wheels.delta import (
     RebuiltWheel,
     directory_from_tail,
@@ -29,10 +29,10 @@ from wheelfit.wheels.delta import (
     read_directory,
     shared_bytes,
 )
-from wheelfit.wheels.remote import Span, Suffix
+from wheelfit.wheels.remote import Range, RemotePart, Span, Suffix
 from wheelfit.wheels.unpacked import TREE
 from wheelfit.wheels.unpacking import VerifiedFile
-from wheelfit.wheels.zip_directory import find_end
+from wheelfit.wheels.zip_directory import Member, find_end
 from wheelfit_runtime.errors import InvalidWheel, NetworkError, WheelfitError
 
 if TYPE_CHECKING:
@@ -45,11 +45,8 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.wheel_store import Sibling
-    from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.delta import Directory, RebuildPiece, RebuildPlan
     from wheelfit.wheels.record import RecordRow
-    from wheelfit.wheels.remote import Range, RemotePart
-    from wheelfit.wheels.zip_directory import Member
 
 
 _MIN_SIZE = 4 << 20  # bytes of a wheel

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from wheelfit.sources.arriving_file import ArrivingFile
 from wheelfit.sources.body import announced_size
-from wheelfit.sources.client import unexpected
+from wheelfit.sources.client import Client, unexpected
 from wheelfit.sources.download_limits import ConnectionLimits, DownloadBudget
 from wheelfit.sources.hash_check import HashCheck
 from wheelfit.sources.segmented_download import (
@@ -21,7 +21,7 @@ from wheelfit.sources.segmented_download import (
     SegmentPolicy,
     UnusableDownload,
 )
-from wheelfit.sources.transport import Interrupted
+from wheelfit.sources.transport import Interrupted, Response
 from wheelfit.sources.urls import origin, redact
 from wheelfit.wheels.atomic_write import write_all
 from wheelfit.wheels.remote import RangeUnsupported
@@ -32,10 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import BinaryIO
 
-    from wheelfit.sources.client import Client
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
-    from wheelfit.sources.transport import Response
     from wheelfit.wheels.bytes_source import ByteSource
 
 

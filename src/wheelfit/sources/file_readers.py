@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.local_files import LocalFiles
-from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.progress import NO_PROGRESS, Progress
 from wheelfit.sources.repository import READ_LIMIT, Content, FileSize, TooCostly
 from wheelfit_runtime.errors import FileProblem
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.sources.page import File, ProjectPage
-    from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Files, Redirect, Repository
     from wheelfit.sources.wheel_store import WheelStore
     from wheelfit.wheels.bytes_source import ByteSource

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import quote_from_bytes
 
-from packaging.utils import InvalidName, canonicalize_name
+from packaging.utils import InvalidName, NormalizedName, canonicalize_name
 
 from wheelfit.core.filename import parse_newer_wheel_filename, release_of
 from wheelfit.errors import InvalidFilename
@@ -23,8 +23,6 @@ from wheelfit_runtime.errors import FileProblem, InvalidPage, NetworkError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from packaging.utils import NormalizedName
 
     from wheelfit.sources.cached_pages import CachedPages
     from wheelfit.sources.repository import Files

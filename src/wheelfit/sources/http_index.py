@@ -6,10 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from wheelfit.sources.cached_pages import Copy
+from wheelfit.sources.cached_pages import CachedPages, Copy
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.file_readers import DelegatedFiles
-from wheelfit.sources.page import ACCEPT
+from wheelfit.sources.page import ACCEPT, ProjectPage
 from wheelfit.sources.urls import is_below, redact, split_userinfo
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.sources.cached_pages import CachedPages
-    from wheelfit.sources.page import ProjectPage
     from wheelfit.sources.repository import Files
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.cache import Store
 from wheelfit.sources.hash_check import check_bytes, check_file
-from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.progress import NO_PROGRESS, Progress
 from wheelfit.sources.repository import READ_LIMIT, FileSize
 from wheelfit.sources.urls import file_path, redact
 from wheelfit.sources.wheel_store import WheelStore
@@ -19,7 +19,6 @@ from wheelfit_runtime.errors import FileProblem, InvalidWheel, os_reason
 
 if TYPE_CHECKING:
     from wheelfit.sources.page import File
-    from wheelfit.sources.progress import Progress
     from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.remote import Range, RemotePart
     from wheelfit.wheels.unpacked import UnpackedWheel

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from wheelfit.sources.file_readers import RepositoryWrapper
-from wheelfit.sources.repository import READ_LIMIT, stamp_of
+from wheelfit.sources.repository import READ_LIMIT, Repository, stamp_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.sources.page import File, ProjectPage
-    from wheelfit.sources.repository import Repository
 
 Key = TypeVar("Key", bound="Hashable")
 Value = TypeVar("Value")

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from wheelfit.core.filename import wheel_filename_of
 from wheelfit.sources.file_readers import DelegatedFiles
-from wheelfit.sources.page import ACTIVE, ProjectPage
-from wheelfit.sources.repository import stamp_of
+from wheelfit.sources.page import ACTIVE, File, ProjectPage
+from wheelfit.sources.repository import Files, Repository, stamp_of
 from wheelfit_runtime.errors import NetworkError, ProjectNotFound
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from wheelfit.sources.page import File
-    from wheelfit.sources.repository import Files, Repository
 
 IndexStrategy: TypeAlias = Literal["first-index", "unsafe-first-match", "unsafe-best-match"]
 """Which indexes supply a project, in uv's words."""

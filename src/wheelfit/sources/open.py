@@ -25,7 +25,7 @@ from wheelfit.sources.merged import Pool
 from wheelfit.sources.proxies import ProxyRules, is_proxy_url
 from wheelfit.sources.remote_files import RemoteFiles
 from wheelfit.sources.retries import RetryPolicy
-from wheelfit.sources.transport import Interrupted, OnDemandTransport
+from wheelfit.sources.transport import Interrupted, OnDemandTransport, Transport
 from wheelfit.sources.urls import file_path, is_protected, origin, redact
 from wheelfit.sources.wheel_store import WheelStore
 from wheelfit_runtime.errors import InvalidConfiguration
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.bridges.repository import BridgedRepository
     from wheelfit.sources.repository import Files, Repository
     from wheelfit.sources.settings import PinnedProject, SourceSettings
-    from wheelfit.sources.transport import Transport
 
 
 def open_sources(

@@ -18,8 +18,8 @@ from packaging.version import Version
 
 from wheelfit.core.digests import sha256_of
 from wheelfit.core.filename import parse_tags, wheel_tags
-from wheelfit.sources.cache import parsed_page_key
-from wheelfit.sources.cached_pages import fresh_seconds_of
+from wheelfit.sources.cache import Store, parsed_page_key
+from wheelfit.sources.cached_pages import Copy, fresh_seconds_of
 from wheelfit.sources.page import NO_HASHES, File, OtherPages, ProjectPage, Status
 from wheelfit.sources.release_files import (
     PageFiles,
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from packaging.utils import NormalizedName
-
-    from wheelfit.sources.cache import Store
-    from wheelfit.sources.cached_pages import Copy
 
 
 _MIN_SIZE = 16 << 10  # bytes; parsing a smaller page takes less time than reading the cache

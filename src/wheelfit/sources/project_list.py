@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from packaging.utils import InvalidName, canonicalize_name
+from packaging.utils import InvalidName, NormalizedName, canonicalize_name
 
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.html_links import read_links
@@ -16,8 +16,6 @@ from wheelfit.sources.urls import redact, split_userinfo
 from wheelfit_runtime.errors import InvalidPage
 
 if TYPE_CHECKING:
-    from packaging.utils import NormalizedName
-
     from wheelfit.sources.cached_pages import CachedPages
 
 

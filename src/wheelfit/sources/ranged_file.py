@@ -5,13 +5,12 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from wheelfit.wheels.remote import Span, Suffix
+from wheelfit.wheels.remote import Range, RemotePart, Span, Suffix
 from wheelfit_runtime.errors import UnexpectedStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wheelfit.wheels.remote import Range, RemotePart
 
 _END_SIZE = 1 << 17
 """Bytes of the first request, from the end, where the directory of most wheels is."""

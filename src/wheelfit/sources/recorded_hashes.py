@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.sources.cache import recorded_hash_key
+from wheelfit.sources.cache import Store, recorded_hash_key
 from wheelfit.sources.urls import redact
 from wheelfit_runtime.errors import IntegrityError
 
 if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
-    from wheelfit.sources.cache import Store
     from wheelfit.sources.page import File
 
 _KIND = "hashes"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.body import announced_size
-from wheelfit.sources.cache import member_key, wheel_size_key
-from wheelfit.sources.cached_pages import offline
+from wheelfit.sources.cache import Store, member_key, wheel_size_key
+from wheelfit.sources.cached_pages import CachedPages, offline
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.download_limits import ConnectionLimits, DownloadBudget
 from wheelfit.sources.hash_check import check_bytes, check_file
@@ -25,9 +25,9 @@ from wheelfit.sources.local_files import (
     size_of_local,
 )
 from wheelfit.sources.memory_cache import MemoryCache
-from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.progress import NO_PROGRESS, Progress
 from wheelfit.sources.repository import READ_LIMIT, FileSize, TooCostly
-from wheelfit.sources.urls import origin, redact
+from wheelfit.sources.urls import Origin, origin, redact
 from wheelfit.sources.wheel_store import WheelStore
 from wheelfit_runtime.errors import (
     FileProblem,
@@ -42,12 +42,8 @@ if TYPE_CHECKING:
     from tempfile import TemporaryDirectory
     from typing import BinaryIO
 
-    from wheelfit.sources.cache import Store
-    from wheelfit.sources.cached_pages import CachedPages
     from wheelfit.sources.delta_download import DeltaDownload
     from wheelfit.sources.page import File
-    from wheelfit.sources.progress import Progress
-    from wheelfit.sources.urls import Origin
     from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.unpacked import UnpackedWheel
     from wheelfit.wheels.unpacking import FindVerified

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from msgspec import Struct
 
 from wheelfit.core.digests import sha256_of
-from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.progress import NO_PROGRESS, Progress
 from wheelfit_runtime.errors import NetworkError
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.sources.page import File, ProjectPage
-    from wheelfit.sources.progress import Progress
     from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.unpacked import UnpackedWheel
 

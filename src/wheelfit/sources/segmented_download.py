@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 from wheelfit.sources.arriving_file import ArrivingFile
 from wheelfit.sources.hash_check import HashCheck
 from wheelfit.sources.retries import RETRY_STATUSES
-from wheelfit.sources.transport import Interrupted
+from wheelfit.sources.transport import Interrupted, Response
 from wheelfit.sources.urls import origin, redact
-from wheelfit.wheels.remote import RangeUnsupported, Span, Suffix, announced_extent
+from wheelfit.wheels.remote import Extent, Range, RangeUnsupported, Span, Suffix, announced_extent
 from wheelfit_runtime.errors import HashMismatch, UnexpectedStatus, Unreachable
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.download_limits import ConnectionLimits, ConnectionSlot, DownloadBudget
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
-    from wheelfit.sources.transport import Response
-    from wheelfit.wheels.remote import Extent, Range
 
 
 MIN_SIZE = 8 << 20

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.filename import WheelFilename, parse_wheel_filename
 from wheelfit.errors import InvalidFilename
-from wheelfit.sources.cache import local_digest_key, mark_used
-from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.cache import Store, local_digest_key, mark_used
+from wheelfit.sources.progress import NO_PROGRESS, Progress
 from wheelfit_runtime.errors import FileProblem, IntegrityError, InvalidWheel, os_reason
 from wheelfit_runtime.platforms.cache_folder import unsafe_folder
 
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from filelock import BaseFileLock
     from packaging.utils import NormalizedName
 
-    from wheelfit.core.filename import WheelFilename
-    from wheelfit.sources.cache import Store
-    from wheelfit.sources.progress import Progress
     from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.file_system import FileSystem
     from wheelfit.wheels.unpacked import UnpackedWheel

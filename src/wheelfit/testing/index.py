@@ -13,13 +13,12 @@ from msgspec import structs
 
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.loopback import LoopbackServer
-from wheelfit.server.messages import Disconnect, Response
+from wheelfit.server.messages import Application, Disconnect, Request, Response
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from wheelfit.server.messages import Application, Request
     from wheelfit.sources.page import File
 
 

@@ -8,27 +8,22 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.cache import Store
 from wheelfit.sources.page import File, ProjectPage
-from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.progress import NO_PROGRESS, Progress
 from wheelfit.sources.repository import READ_LIMIT, FileSize, TooCostly
 from wheelfit.sources.wheel_store import WheelStore
-from wheelfit.wheels.bytes_source import BytesInMemory
-from wheelfit_runtime.errors import UnexpectedStatus
+from wheelfit.wheels.bytes_source import BytesInMemory, ByteSource
+from wheelfit_runtime.errors import UnexpectedStatus, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from packaging.utils import NormalizedName
-
-    from wheelfit.sources.progress import Progress
-    from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.unpacked import UnpackedWheel
-    from wheelfit_runtime.errors import WheelfitError
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.filename import WheelFilename, parse_wheel_filename
 from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.core.versions import version_of
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
-    from wheelfit.core.filename import WheelFilename
     from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.record import Record, RecordRow
     from wheelfit.wheels.zip_directory import Member

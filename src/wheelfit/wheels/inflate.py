@@ -6,7 +6,7 @@ import zlib
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from wheelfit.wheels.zip_directory import DEFLATED, STORED
+from wheelfit.wheels.zip_directory import DEFLATED, STORED, Member
 from wheelfit.wheels.zstandard import ZSTANDARD, zstd_library, zstd_unpacker
 from wheelfit_runtime.errors import InvalidWheel
 from wheelfit_runtime.wording import count_of
@@ -14,8 +14,6 @@ from wheelfit_runtime.wording import count_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any
-
-    from wheelfit.wheels.zip_directory import Member
 
 
 _PIECE = 1 << 19

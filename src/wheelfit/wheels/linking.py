@@ -18,13 +18,12 @@ from msgspec import Struct
 
 from wheelfit.wheels.native_file_system import NATIVE, new_file, open_source
 from wheelfit.wheels.rooted_folder import closed_at_end
-from wheelfit.wheels.unpacked import TREE
+from wheelfit.wheels.unpacked import TREE, UnpackedWheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
 
     from wheelfit.wheels.file_system import FileSystem
-    from wheelfit.wheels.unpacked import UnpackedWheel
 
 
 class LinkMode(StrEnum):

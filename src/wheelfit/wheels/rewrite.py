@@ -21,12 +21,7 @@ from wheelfit.wheels.archive import SIGNATURES, WheelArchive
 from wheelfit.wheels.atomic_write import new_file, write_all
 from wheelfit.wheels.background import BackgroundCalls
 from wheelfit.wheels.paths import path_fault
-from wheelfit.wheels.record import (
-    Record,
-    RecordRow,
-    format_record,
-    row_for,
-)
+from wheelfit.wheels.record import Record, RecordRow, format_record, row_for
 from wheelfit.wheels.zip_archive import ZipArchive, faults_error
 from wheelfit.wheels.zip_directory import DEFLATED, STORED, Member
 from wheelfit.wheels.zip_writing import (

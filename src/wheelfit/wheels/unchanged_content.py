@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from wheelfit.wheels.record import encode_digest
-from wheelfit.wheels.unpacked import TREE
+from wheelfit.wheels.unpacked import TREE, UnpackedFile, UnpackedWheel
 from wheelfit.wheels.unpacking import record_rows
 from wheelfit_runtime.platforms.cache_folder import own_users
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from wheelfit.wheels.archive import WheelArchive
-    from wheelfit.wheels.unpacked import UnpackedFile, UnpackedWheel
 
 _OPEN = (
     os.O_RDONLY

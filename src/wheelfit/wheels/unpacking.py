@@ -18,12 +18,12 @@ import threading
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
-from wheelfit.wheels.archive import SIGNATURES
+from wheelfit.wheels.archive import SIGNATURES, WheelArchive
 from wheelfit.wheels.background import BackgroundCalls
 from wheelfit.wheels.linking import current_umask
 from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit.wheels.paths import target_faults
-from wheelfit.wheels.record import encode_digest, leads_out
+from wheelfit.wheels.record import RecordRow, encode_digest, leads_out
 from wheelfit.wheels.rooted_folder import write_all
 from wheelfit.wheels.unpacked import TREE, FileTable, UnpackedWheel, write_manifest
 from wheelfit.wheels.zip_archive import faults_error
@@ -34,9 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TypeAlias
 
-    from wheelfit.wheels.archive import WheelArchive
     from wheelfit.wheels.file_system import FileSystem
-    from wheelfit.wheels.record import RecordRow
     from wheelfit.wheels.zip_directory import Member
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from wheelfit.errors import reporting_os_errors
 from wheelfit.wheels.atomic_write import write_all
-from wheelfit.wheels.bytes_source import LocalFile, SeekableFile, open_local
+from wheelfit.wheels.bytes_source import ByteSource, LocalFile, SeekableFile, open_local
 from wheelfit.wheels.inflate import inflate, inflate_whole
 from wheelfit.wheels.paths import collision_faults
 from wheelfit.wheels.zip_directory import (
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import BinaryIO, Self
 
-    from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.zip_directory import DirectoryEnd, Member
 
 

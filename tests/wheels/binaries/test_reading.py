@@ -16,13 +16,7 @@ from typing import BinaryIO
 import pytest
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.testing.binaries import (
-    elf_file,
-    fat_binary,
-    macho_file,
-    pe_file,
-    universal_file,
-)
+from wheelfit.testing.binaries import elf_file, fat_binary, macho_file, pe_file, universal_file
 from wheelfit.testing.wheels import build_wheel
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.binaries.bounded_reader import ReadLimits, Unreadable, Window

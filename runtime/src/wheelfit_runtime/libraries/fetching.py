@@ -30,11 +30,11 @@ from wheelfit_runtime.libraries.store_changes import (
     unwritable_store_error,
     working_folder,
 )
-from wheelfit_runtime.libraries.transports import transport_for
+from wheelfit_runtime.libraries.transports import Transport, transport_for
 from wheelfit_runtime.libraries.verifying import damage_of, unpack
 from wheelfit_runtime.libraries.versions import Requirement, Span, parse_version
-from wheelfit_runtime.libraries.wheels import best_wheel
-from wheelfit_runtime.platforms.elf import read_shared_object
+from wheelfit_runtime.libraries.wheels import ListedWheel, best_wheel
+from wheelfit_runtime.platforms.elf import SharedObject, read_shared_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -43,9 +43,6 @@ if TYPE_CHECKING:
     from wheelfit_runtime.libraries.progress import Progress
     from wheelfit_runtime.libraries.request import LibraryRequest
     from wheelfit_runtime.libraries.store import Store, StoredWheel
-    from wheelfit_runtime.libraries.transports import Transport
-    from wheelfit_runtime.libraries.wheels import ListedWheel
-    from wheelfit_runtime.platforms.elf import SharedObject
 
 
 def fetch_selection(

@@ -6,16 +6,14 @@ few modules are imported.
 
 from __future__ import annotations
 
-from wheelfit_runtime.loader.driver import MASK, hides_all
-from wheelfit_runtime.platforms.providers.nvidia.kernel import FIRST_DEVICE
+from wheelfit_runtime.loader.driver import MASK, Driver, hides_all
+from wheelfit_runtime.platforms.providers.nvidia.kernel import FIRST_DEVICE, KernelGpu
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from wheelfit_runtime.errors import NoCompatibleWheel
-    from wheelfit_runtime.loader.driver import Driver
-    from wheelfit_runtime.platforms.providers.nvidia.kernel import KernelGpu
 
 _PTX_WRITERS = {"nvrtc": "NVRTC", "nvjitlink": "nvJitLink"}
 """The components that write PTX, with their usual names."""

@@ -12,14 +12,13 @@ from _thread import RLock, get_ident
 
 from wheelfit_runtime.libraries.mapping import Libraries, load
 from wheelfit_runtime.libraries.request import LibraryRequest
-from wheelfit_runtime.libraries.selections import read_selection
+from wheelfit_runtime.libraries.selections import Selection, read_selection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TypedDict, Unpack
 
-    from wheelfit_runtime.libraries.selections import Selection
     from wheelfit_runtime.loader.driver import Driver
 
     class _Options(TypedDict, total=False):

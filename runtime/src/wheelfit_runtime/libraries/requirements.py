@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime.errors import DriverTooOld, UserError
-from wheelfit_runtime.libraries.versions import Requirement, Span
+from wheelfit_runtime.libraries.versions import Requirement, Span, Version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from wheelfit_runtime.libraries.toolkits import LibraryFamily
-    from wheelfit_runtime.libraries.versions import Version
     from wheelfit_runtime.loader.driver import Driver
 
 MAX_NUMBERS = 3

@@ -21,17 +21,12 @@ from wheelfit_runtime.libraries.selections import (
     read_selection,
     write_selection,
 )
-from wheelfit_runtime.libraries.store_changes import (
-    is_writable,
-    locked,
-    not_in_store_error,
-)
-from wheelfit_runtime.libraries.versions import parse_version
+from wheelfit_runtime.libraries.store_changes import is_writable, locked, not_in_store_error
+from wheelfit_runtime.libraries.versions import Span, parse_version
 
 if TYPE_CHECKING:
     from wheelfit_runtime.libraries.request import LibraryRequest
     from wheelfit_runtime.libraries.store import Store
-    from wheelfit_runtime.libraries.versions import Span
 
 
 def choose(

@@ -13,11 +13,9 @@ from wheelfit_runtime.libraries.files import (
     stays_below,
     write_fields,
 )
-from wheelfit_runtime.libraries.store import is_hash
+from wheelfit_runtime.libraries.store import Store, is_hash
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from wheelfit_runtime.libraries.store import Store
 
 _FORMAT = "1"
 _SAFE = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.+-"

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 from wheelfit_runtime.errors import NotInStore, StoreUnavailable, os_reason
 from wheelfit_runtime.libraries import settings
 from wheelfit_runtime.libraries.files import FILE_MODE, make_folder, unique_name
-from wheelfit_runtime.libraries.store import StoredWheel
+from wheelfit_runtime.libraries.store import Store, StoredWheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from wheelfit_runtime.libraries.request import LibraryRequest
-    from wheelfit_runtime.libraries.store import Store
 
 
 _MAX_AGE = 24 * 3600.0

@@ -14,7 +14,7 @@ from wheelfit_runtime.errors import StoreUnavailable, UserError, WheelfitError
 from wheelfit_runtime.libraries import settings
 from wheelfit_runtime.libraries.folders import remove_broken, toolkit_folder
 from wheelfit_runtime.libraries.selections import chosen_hashes, selection_files
-from wheelfit_runtime.libraries.store import Store
+from wheelfit_runtime.libraries.store import Store, StoredWheel
 from wheelfit_runtime.libraries.store_changes import (
     remove_leftovers,
     remove_wheel,
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import TextIO
 
-    from wheelfit_runtime.libraries.store import StoredWheel
     from wheelfit_runtime.loader.driver import Driver
 
 _EXIT_DAMAGED = 4

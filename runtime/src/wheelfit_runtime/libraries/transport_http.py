@@ -25,14 +25,13 @@ from wheelfit_runtime.libraries.https_client import HttpsClient, without_login
 from wheelfit_runtime.libraries.listings import ACCEPT, read_page
 from wheelfit_runtime.libraries.verifying import BROKEN_ARCHIVE
 from wheelfit_runtime.libraries.versions import Requirement, parse_requirement
-from wheelfit_runtime.libraries.wheels import best_wheel
+from wheelfit_runtime.libraries.wheels import ListedWheel, best_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from wheelfit_runtime.libraries.machine import Machine
     from wheelfit_runtime.libraries.progress import Progress
-    from wheelfit_runtime.libraries.wheels import ListedWheel
 
 _MAX_PAGE_SIZE = 64 << 20
 _MAX_METADATA_SIZE = 1 << 20

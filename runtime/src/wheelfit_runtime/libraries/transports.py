@@ -21,20 +21,17 @@ from urllib.parse import unquote, urlsplit
 from wheelfit_runtime.errors import IntegrityError, NetworkError, NoCompatibleWheel, UserError
 from wheelfit_runtime.libraries import settings
 from wheelfit_runtime.libraries.listings import read_lock
-from wheelfit_runtime.libraries.machine import is_compatible
-from wheelfit_runtime.libraries.versions import normalized
+from wheelfit_runtime.libraries.machine import Machine, is_compatible
+from wheelfit_runtime.libraries.versions import Requirement, normalized
 from wheelfit_runtime.libraries.wheels import ListedWheel
 from wheelfit_runtime.patterns import pattern
-from wheelfit_runtime.platforms.child_processes import Ending, run
+from wheelfit_runtime.platforms.child_processes import Answer, Ending, run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wheelfit_runtime.libraries.machine import Machine
     from wheelfit_runtime.libraries.progress import Progress
     from wheelfit_runtime.libraries.transport_http import HttpTransport
-    from wheelfit_runtime.libraries.versions import Requirement
-    from wheelfit_runtime.platforms.child_processes import Answer
 
 
 _RESOLUTION_DEADLINE = 600.0

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime.errors import IntegrityError, NoCompatibleWheel
-from wheelfit_runtime.libraries.machine import is_compatible
+from wheelfit_runtime.libraries.machine import Machine, is_compatible
 from wheelfit_runtime.libraries.versions import normalized, parse_version, satisfies
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wheelfit_runtime.libraries.machine import Machine
     from wheelfit_runtime.libraries.versions import Requirement, Version
 
 _PARTS = (5, 6)

@@ -15,12 +15,7 @@ from wheelfit_runtime.loader.declaration_files import escaped, find_module
 from wheelfit_runtime.loader.exporting import load
 from wheelfit_runtime.loader.loading import explain
 from wheelfit_runtime.loader.quick_choice import variable_of
-from wheelfit_runtime.platforms.child_processes import (
-    Ending,
-    Question,
-    RealProcesses,
-    signal_name,
-)
+from wheelfit_runtime.platforms.child_processes import Ending, Question, RealProcesses, signal_name
 from wheelfit_runtime.platforms.system_view import interpreter_of_this_process
 
 if TYPE_CHECKING:

@@ -12,17 +12,15 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
-from wheelfit_runtime.loader.declarations import Feature
+from wheelfit_runtime.loader.declarations import Feature, Implementation, Property
 from wheelfit_runtime.patterns import pattern
 from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.platforms import shared_requirements as tables
-from wheelfit_runtime.platforms.features import Status
+from wheelfit_runtime.platforms.features import Detection, Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from wheelfit_runtime.loader.declarations import Implementation, Property
-    from wheelfit_runtime.platforms.features import Detection
     from wheelfit_runtime.platforms.hardware_family import SharedRequirement
 
 _CUDA_LOWER_BOUND = Feature("nvidia", "cuda_version_lower_bound")

@@ -24,7 +24,7 @@ from wheelfit_runtime.platforms.cache import CachedProcesses
 from wheelfit_runtime.platforms.cache_folder import cache_folder_of, unsafe_cache_folder
 from wheelfit_runtime.platforms.child_processes import RealProcesses
 from wheelfit_runtime.platforms.discovery import Machine
-from wheelfit_runtime.platforms.features import DeviceValues
+from wheelfit_runtime.platforms.features import Detection, DeviceValues
 from wheelfit_runtime.platforms.probes import mapped_libraries
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability, NvidiaDriver
 from wheelfit_runtime.platforms.system_view import SystemView
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import TypeVar
 
-    from wheelfit_runtime.platforms.features import Detection
     from wheelfit_runtime.platforms.probes.mapped_libraries import MappedFile
     from wheelfit_runtime.platforms.providers.nvidia.facts import NvidiaFiles, NvidiaGpu
     from wheelfit_runtime.platforms.providers.nvidia.kernel import KernelGpu

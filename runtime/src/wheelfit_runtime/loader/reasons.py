@@ -6,17 +6,15 @@ from typing import TYPE_CHECKING
 
 from wheelfit_runtime.errors import NoImplementation
 from wheelfit_runtime.loader.declaration_files import FOLDER
-from wheelfit_runtime.loader.declarations import Implementation
-from wheelfit_runtime.loader.planning import judge
+from wheelfit_runtime.loader.declarations import Implementation, KnownImplementation
+from wheelfit_runtime.loader.planning import Judgement, judge
 from wheelfit_runtime.loader.quick_choice import variable_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
     from typing import Any
 
-    from wheelfit_runtime.loader.declarations import KnownImplementation
     from wheelfit_runtime.loader.evidence import Evidence
-    from wheelfit_runtime.loader.planning import Judgement
 
 
 def choice_warnings(chosen: Judgement, evidence: Evidence) -> tuple[str, ...]:

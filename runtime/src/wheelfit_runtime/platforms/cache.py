@@ -29,13 +29,12 @@ from wheelfit_runtime.platforms.cache_folder import (
     unsafe_folder,
 )
 from wheelfit_runtime.platforms.child_processes import from_mapping, to_mapping
-from wheelfit_runtime.platforms.system_view import LOADER_CACHE, open_without_blocking
+from wheelfit_runtime.platforms.system_view import LOADER_CACHE, SystemView, open_without_blocking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from wheelfit_runtime.platforms.child_processes import Answer, Processes, Question
-    from wheelfit_runtime.platforms.system_view import SystemView
 
 _FORMAT = 1
 _BOOT = "/proc/sys/kernel/random/boot_id"

@@ -16,19 +16,17 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from wheelfit_runtime.errors import UnknownHost, UserError
 from wheelfit_runtime.platforms import providers
-from wheelfit_runtime.platforms.child_processes import Answer, Ending
+from wheelfit_runtime.platforms.child_processes import Answer, Ending, Question
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Evidence
-from wheelfit_runtime.platforms.known_platforms import PLATFORMS
+from wheelfit_runtime.platforms.known_platforms import PLATFORMS, PlatformRow
 from wheelfit_runtime.platforms.preset_parts import Accelerator, PresetLine, unknown_preset
 from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from wheelfit_runtime.platforms.child_processes import Question
     from wheelfit_runtime.platforms.hardware_family import HardwareFamily
-    from wheelfit_runtime.platforms.known_platforms import PlatformRow
     from wheelfit_runtime.platforms.preset_parts import ProcessorRow
 
 

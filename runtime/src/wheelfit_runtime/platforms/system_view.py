@@ -15,12 +15,11 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from wheelfit_runtime.platforms.child_processes import Question, RealProcesses
+from wheelfit_runtime.platforms.child_processes import Answer, Processes, Question, RealProcesses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from wheelfit_runtime.platforms.child_processes import Answer, Processes
     from wheelfit_runtime.platforms.facts import CpuidTable
 
 LOADER_CACHE = "/etc/ld.so.cache"

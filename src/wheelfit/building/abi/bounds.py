@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.core.abi_exports import values_for
+from wheelfit.core.abi_exports import AbiExports, values_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from packaging.version import Version
 
-    from wheelfit.core.abi_exports import AbiExports
     from wheelfit.wheels.binaries.elf import Symbols
 
 

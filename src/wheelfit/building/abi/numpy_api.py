@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from wheelfit.building.abi.bounds import ReleaseVerdict, bounds_of_interface
+from wheelfit.building.abi.bounds import Bounds, ReleaseVerdict, bounds_of_interface
 from wheelfit.wheels.binaries.reading import binary_files
 from wheelfit_runtime.patterns import pattern
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-    from wheelfit.building.abi.bounds import Bounds
     from wheelfit.building.abi.release_comparison import LibraryRelease
     from wheelfit.core.abi_exports import AbiExports
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from wheelfit.building.abi.bounds import ReleaseVerdict, bounds_of_interface
+from wheelfit.building.abi.bounds import Bounds, ReleaseVerdict, bounds_of_interface
 from wheelfit.checking.findings import listed_briefly
 from wheelfit.checking.wheels.stable_abi import stable_since
 from wheelfit.core.abi_exports import AbiExports
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from packaging.specifiers import SpecifierSet
 
-    from wheelfit.building.abi.bounds import Bounds
 
 PYTHON = "python"
 _FIRST_STABLE = 2

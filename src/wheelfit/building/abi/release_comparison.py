@@ -17,10 +17,10 @@ from wheelfit.building.abi.torch_api import torch_notes
 from wheelfit.checking.findings import listed_briefly
 from wheelfit.checking.wheels.platform_tags import read_platform
 from wheelfit.core.abi_exports import FILE, AbiExports, parse_abi_exports
-from wheelfit.core.filename import parse_wheel_filename, wheel_filename_of
+from wheelfit.core.filename import WheelFilename, parse_wheel_filename, wheel_filename_of
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.binaries.bounded_reader import Unreadable
-from wheelfit.wheels.binaries.elf import MAGIC
+from wheelfit.wheels.binaries.elf import MAGIC, Symbols
 from wheelfit.wheels.binaries.reading import binary_files, symbols_in, unpacked_binaries
 from wheelfit_runtime.errors import FileProblem, InvalidDocument, InvalidWheel
 from wheelfit_runtime.patterns import pattern
@@ -35,10 +35,8 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.building.abi.bounds import Bounds, Consumer, ReleaseSymbols
-    from wheelfit.core.filename import WheelFilename
     from wheelfit.core.labels import Label
     from wheelfit.sources.page import File
-    from wheelfit.wheels.binaries.elf import Symbols
     from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.zip_directory import Member
 

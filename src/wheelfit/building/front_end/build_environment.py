@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.building.front_end.backend_settings import REFERENCE_LIBRARY
+from wheelfit.building.front_end.backend_settings import REFERENCE_LIBRARY, BackendSettings
 from wheelfit.building.front_end.isolated import __path__ as _scripts
 from wheelfit.building.front_end.toolchains.inputs import Compiler
 from wheelfit.errors import BuildFailed
@@ -18,7 +18,6 @@ from wheelfit_runtime.platforms.child_processes import run
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from wheelfit.building.front_end.backend_settings import BackendSettings
     from wheelfit.building.front_end.source import Source
     from wheelfit.projects.backend import BuildEnvironment
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.building.front_end.flags import changes_processor_code, flags_of
-from wheelfit.building.front_end.recipes import Recipe
+from wheelfit.building.front_end.recipes import Recipe, Recipes
 from wheelfit.building.front_end.toolchains.c_family import DEFAULT_FLAGS
 from wheelfit.building.front_end.toolchains.rust import CompiledCrates
 from wheelfit.building.index_file import read_wheel_document
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from wheelfit.building.front_end.recipes import Recipes
     from wheelfit.building.front_end.variants import WheelToBuild
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet

@@ -36,18 +36,18 @@ from wheelfit.building.front_end.flags import (
     notes_on_packager_flags,
     with_flags,
 )
-from wheelfit.building.front_end.source import open_source
+from wheelfit.building.front_end.source import Source, open_source
 from wheelfit.building.front_end.toolchains.c_family import with_mapped_folder
 from wheelfit.building.front_end.toolchains.go import GO
 from wheelfit.building.front_end.toolchains.inputs import BUILD_SYSTEMS, BuildInputs
-from wheelfit.building.front_end.toolchains.rust import RUST, compiled_crates
+from wheelfit.building.front_end.toolchains.rust import RUST, CompiledCrates, compiled_crates
 from wheelfit.building.provider_answers import ask_providers, plugin_names, plugin_requirements
 from wheelfit.building.repairing import is_for_any_platform, repair_wheel
 from wheelfit.core.durations import duration_in_words
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.core.properties import EMPTY
+from wheelfit.core.properties import EMPTY, PropertySet
 from wheelfit.errors import BuildFailed
-from wheelfit.projects.backend import Backend, BackendProcesses
+from wheelfit.projects.backend import Backend, BackendProcesses, BuildEnvironment, ConfigSettings
 from wheelfit.wheels.binaries.optimisation import require_readers
 from wheelfit.wheels.record import sha256_of_file
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, InvalidDocument, os_reason
@@ -60,13 +60,9 @@ if TYPE_CHECKING:
     from wheelfit.building.front_end.build_environment import BuildEnvironmentContents
     from wheelfit.building.front_end.finishing import BackendWheel
     from wheelfit.building.front_end.recipes import Recipe
-    from wheelfit.building.front_end.source import Source
-    from wheelfit.building.front_end.toolchains.rust import CompiledCrates
     from wheelfit.building.front_end.variants import WheelToBuild
     from wheelfit.building.provider_answers import ProviderAnswers
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.properties import PropertySet
-    from wheelfit.projects.backend import BuildEnvironment, ConfigSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from wheelfit.building.front_end.toolchains.blas import blas_contradictions, required_library
 from wheelfit.building.variant_wheel import repack_wheel
 from wheelfit.checking import checks
-from wheelfit.checking.findings import Severity
+from wheelfit.checking.findings import Finding, Severity
 from wheelfit.checking.tool_profiles import CheckOptions
 from wheelfit.checking.wheels.wheel import check_wheel
 from wheelfit.core.abi_exports import FILE as EXPORTS_FILE
-from wheelfit.core.abi_exports import write_abi_exports
+from wheelfit.core.abi_exports import AbiExports, write_abi_exports
 from wheelfit.core.core_metadata import edit_metadata, read_metadata, without_variant_markers
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.index_metadata import read_wheel_document
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from wheelfit.building.front_end.toolchains.rust import CompiledCrates
     from wheelfit.building.front_end.variants import WheelToBuild
-    from wheelfit.checking.findings import Finding
-    from wheelfit.core.abi_exports import AbiExports
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.properties import PropertySet
     from wheelfit.wheels.zip_directory import Member

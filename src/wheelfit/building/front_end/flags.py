@@ -13,7 +13,7 @@ from wheelfit.building.front_end.toolchains.blas import BLAS
 from wheelfit.building.front_end.toolchains.c_family import C_FAMILY, with_compiler_flags
 from wheelfit.building.front_end.toolchains.go import GO
 from wheelfit.building.front_end.toolchains.gpus import CUDA, HIP
-from wheelfit.building.front_end.toolchains.inputs import split_words
+from wheelfit.building.front_end.toolchains.inputs import BuildInputs, Toolchain, split_words
 from wheelfit.building.front_end.toolchains.rust import RUST
 from wheelfit.wheels.binaries.unguarded_instructions import claimed_level
 from wheelfit_runtime.platforms.providers.x86_64.tables import LEVELS
@@ -21,7 +21,6 @@ from wheelfit_runtime.platforms.providers.x86_64.tables import LEVELS
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
 
-    from wheelfit.building.front_end.toolchains.inputs import BuildInputs, Toolchain
     from wheelfit.core.properties import PropertySet
 
 TOOLCHAINS = (C_FAMILY, RUST, GO, CUDA, HIP, BLAS)

@@ -8,11 +8,11 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
-from packaging.utils import InvalidName, canonicalize_name
-from packaging.version import InvalidVersion
+from packaging.utils import InvalidName, NormalizedName, canonicalize_name
+from packaging.version import InvalidVersion, Version
 
 from wheelfit.core import strict_toml
-from wheelfit.core.project_table import read_exports_table, read_project_table
+from wheelfit.core.project_table import ProjectTable, read_exports_table, read_project_table
 from wheelfit.core.versions import parse_version
 from wheelfit.projects.archives import unpack_archive
 from wheelfit.projects.names import is_archive
@@ -20,11 +20,7 @@ from wheelfit.projects.static_metadata import is_project
 from wheelfit_runtime.errors import FileProblem, os_reason
 
 if TYPE_CHECKING:
-    from packaging.utils import NormalizedName
-    from packaging.version import Version
-
     from wheelfit.core.abi_exports import AbiExports
-    from wheelfit.core.project_table import ProjectTable
 
 _FILE = "pyproject.toml"
 _DEFAULT_BACKEND = "setuptools.build_meta"

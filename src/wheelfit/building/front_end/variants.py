@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.core.labels import NULL
-from wheelfit.core.properties import EMPTY, PropertySet
+from wheelfit.core.labels import NULL, Label
+from wheelfit.core.properties import EMPTY, Property, PropertySet
 from wheelfit.core.variant_request import VariantRequest, choose_variant
 from wheelfit.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    from wheelfit.core.labels import Label
-    from wheelfit.core.properties import Property
 
 
 @dataclass(frozen=True, slots=True)

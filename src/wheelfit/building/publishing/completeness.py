@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.building.matrix import ANY
+from wheelfit.building.matrix import ANY, Job
 from wheelfit.building.publishing.refusals import (
     MISSING_VARIANT,
     MISSING_WHEEL,
     NAME_TAKEN,
     UNLISTED_VARIANT,
 )
-from wheelfit.building.publishing.release_files import FileKind
+from wheelfit.building.publishing.release_files import FileKind, OutgoingFile, ReleaseSet
 from wheelfit.checking import checks
-from wheelfit.checking.findings import Location, Severity
+from wheelfit.checking.findings import Finding, Location, Severity
 from wheelfit.checking.pages import ListedRelease, listed_releases
 from wheelfit.checking.tool_profiles import is_closed
-from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.core.labels import NULL
+from wheelfit.core.filename import WheelFilename, parse_wheel_filename
+from wheelfit.core.labels import NULL, Label
 from wheelfit.core.sizes import size_in_words
 from wheelfit.sources.hash_check import KNOWN_HASHES, WEAK_HASHES
 from wheelfit_runtime.patterns import pattern
@@ -30,11 +30,6 @@ if TYPE_CHECKING:
     from packaging.tags import Tag
     from packaging.utils import NormalizedName
 
-    from wheelfit.building.matrix import Job
-    from wheelfit.building.publishing.release_files import OutgoingFile, ReleaseSet
-    from wheelfit.checking.findings import Finding
-    from wheelfit.core.filename import WheelFilename
-    from wheelfit.core.labels import Label
     from wheelfit.core.project_table import ProjectTable
     from wheelfit.sources.page import File
 

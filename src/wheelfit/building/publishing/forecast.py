@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.building.publishing.refusals import FILE_TOO_LARGE, PROJECT_TOO_LARGE
-from wheelfit.building.publishing.release_files import FileKind
-from wheelfit.checking.findings import Location, Severity
+from wheelfit.building.publishing.release_files import FileKind, OutgoingFile
+from wheelfit.checking.findings import Finding, Location, Severity
 from wheelfit.checking.pages import listed_releases
 from wheelfit.checking.tool_profiles import MAX_FILE_SIZE, MAX_PROJECT_SIZE
 from wheelfit.core.sizes import size_in_words
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from wheelfit.building.publishing.release_files import OutgoingFile
-    from wheelfit.checking.findings import Finding
     from wheelfit.sources.page import File
 
 _SHOWN = 3

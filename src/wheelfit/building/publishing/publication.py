@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from wheelfit.building.publishing.answers import NAME_TAKEN
-from wheelfit.building.publishing.completeness import compare_with_index
+from wheelfit.building.publishing.completeness import IndexComparison, compare_with_index
 from wheelfit.errors import UploadRefused
 from wheelfit_runtime.errors import (
     FileProblem,
@@ -21,7 +21,6 @@ from wheelfit_runtime.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from wheelfit.building.publishing.completeness import IndexComparison
     from wheelfit.building.publishing.release_files import OutgoingFile
     from wheelfit.building.publishing.twine_sender import Sender
     from wheelfit.checking.findings import Finding

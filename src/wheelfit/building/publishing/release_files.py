@@ -24,7 +24,7 @@ from wheelfit.core.filename import (
     wheel_filename_of,
 )
 from wheelfit.errors import reporting_os_errors
-from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.progress import NO_PROGRESS, Progress
 from wheelfit_runtime.errors import FileProblem, os_reason
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import Release
     from wheelfit.core.labels import Label
     from wheelfit.sources.page import File
-    from wheelfit.sources.progress import Progress
 
 
 ATTESTATION = ".publish.attestation"

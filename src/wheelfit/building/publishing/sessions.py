@@ -15,7 +15,7 @@ from urllib.parse import urljoin
 from wheelfit.building.publishing.answers import Answer, failure_of
 from wheelfit.building.publishing.completeness import compare_with_index
 from wheelfit.building.publishing.publication import PublishResult, refuse_conflicts
-from wheelfit.building.publishing.release_files import release_groups
+from wheelfit.building.publishing.release_files import OutgoingFile, release_groups
 from wheelfit.building.publishing.twine_sender import IndexConnection, read_attestations
 from wheelfit.errors import UploadRefused
 from wheelfit.sources.response_message import response_message
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from wheelfit.building.publishing.release_files import OutgoingFile
     from wheelfit.core.filename import Release
     from wheelfit.sources.credentials import Login
     from wheelfit.sources.page import File

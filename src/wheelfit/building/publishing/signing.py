@@ -10,7 +10,7 @@ import logging
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.building.publishing.release_files import ATTESTATION
+from wheelfit.building.publishing.release_files import ATTESTATION, OutgoingFile
 from wheelfit.building.publishing.trusted_publishing import identity
 from wheelfit.errors import AttestationProblem, NeedsExtra
 from wheelfit.wheels.atomic_write import new_file, write_all
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from wheelfit.building.publishing.release_files import OutgoingFile
 
 _AUDIENCE = "sigstore"
 _TOKEN_VARIABLE = "SIGSTORE_ID_TOKEN"  # noqa: S105 - the name of a variable

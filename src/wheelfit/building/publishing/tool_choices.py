@@ -16,7 +16,7 @@ from wheelfit.core.abi_dependency import KnownVersions
 from wheelfit.core.accelerators import ACCELERATORS, accelerators_of
 from wheelfit.core.core_metadata import read_metadata
 from wheelfit.core.host_file import HostDetector, HostInterpreter
-from wheelfit.core.properties import EMPTY
+from wheelfit.core.properties import EMPTY, PropertySet
 from wheelfit.core.property_support import Support, namespaces_used, support_for
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.selection import select
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from wheelfit.building.publishing.release_files import OutgoingFile
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
-    from wheelfit.core.properties import PropertySet
     from wheelfit.core.target import Target
     from wheelfit.sources.page import File
 

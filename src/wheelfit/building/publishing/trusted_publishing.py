@@ -14,11 +14,7 @@ from wheelfit.building.publishing.twine_sender import IndexConnection
 from wheelfit.sources.credentials import Login
 from wheelfit.sources.response_message import response_message
 from wheelfit.sources.urls import is_loopback, redact
-from wheelfit_runtime.errors import (
-    InvalidConfiguration,
-    PolicyRefusal,
-    UnexpectedStatus,
-)
+from wheelfit_runtime.errors import InvalidConfiguration, PolicyRefusal, UnexpectedStatus
 
 if TYPE_CHECKING:
     import ssl

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from packaging.metadata import parse_email
 
 from wheelfit.building.publishing.answers import Answer, failure_of
-from wheelfit.building.publishing.release_files import FileKind
+from wheelfit.building.publishing.release_files import FileKind, OutgoingFile
 from wheelfit.core.filename import index_file_name
 from wheelfit.errors import AttestationProblem, InvalidSource, NeedsExtra
 from wheelfit.sources.urls import redact
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from wheelfit.building.publishing.release_files import OutgoingFile
     from wheelfit.core.filename import Release
     from wheelfit.sources.credentials import Login
 
@@ -200,10 +199,7 @@ class TwineSender:
     ) -> None:
         """Send a form, with retries; sending the same file again changes nothing."""
         from requests.exceptions import SSLError  # comes with twine
-        from requests_toolbelt import (
-            MultipartEncoder,
-            MultipartEncoderMonitor,
-        )
+        from requests_toolbelt import MultipartEncoder, MultipartEncoderMonitor
 
         where = redact(self._url)
         failure: Exception = Unreachable("no attempt was made", where=where)

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from packaging.utils import InvalidName, canonicalize_name
-from packaging.version import InvalidVersion
+from packaging.utils import InvalidName, NormalizedName, canonicalize_name
+from packaging.version import InvalidVersion, Version
 
 from wheelfit.building.repack.edits import NO_EDITS, Edits, check_dependency
 from wheelfit.core import strict_toml
-from wheelfit.core.labels import NULL, OLD_NULL, parse_label
-from wheelfit.core.properties import PropertySet, parse_property
+from wheelfit.core.labels import NULL, OLD_NULL, Label, parse_label
+from wheelfit.core.properties import Property, PropertySet, parse_property
 from wheelfit.core.strict_json import shown
 from wheelfit.core.table_reader import FaultList, Table
 from wheelfit.core.versions import parse_version
@@ -21,11 +21,6 @@ from wheelfit_runtime.errors import Fault, InvalidDocument
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from packaging.utils import NormalizedName
-    from packaging.version import Version
-
-    from wheelfit.core.labels import Label
-    from wheelfit.core.properties import Property
 
 # Suffixes that variant-repack 0.0.1 removes from names, in its order (November 2026).
 _SUFFIXES = tuple(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core import core_metadata
 from wheelfit.core.requirements import parse_requirement
@@ -20,7 +20,6 @@ from wheelfit_runtime.errors import InvalidWheel
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from packaging.utils import NormalizedName
     from packaging.version import Version
 
     from wheelfit.core.abi_exports import AbiExports

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from wheelfit.checking.tool_profiles import MAX_FILE_SIZE
-from wheelfit.core.labels import parse_label
+from wheelfit.core.labels import Label, parse_label
 from wheelfit.core.sizes import size_in_words
 from wheelfit_runtime.patterns import pattern
 from wheelfit_runtime.wording import listed
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.core.filename import WheelFilename
-    from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
 
 _PLAIN_SUFFIXES = frozenset({"", "cpu"})

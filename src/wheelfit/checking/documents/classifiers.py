@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
 from wheelfit.checking.documents.spelling import likely_meant
-from wheelfit.checking.findings import Correction, listed_briefly
+from wheelfit.checking.findings import Correction, Finding, Location, listed_briefly
 from wheelfit.core.strict_json import path_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from wheelfit.checking.findings import Finding, Location
 
 _PRIVATE = "Private ::"
 _MOST_COMPARED = 20

@@ -21,10 +21,10 @@ from wheelfit.checking.documents.spelling import (
     lookalike_of,
     spellings_of,
 )
-from wheelfit.checking.findings import Correction, Location
+from wheelfit.checking.findings import Correction, Finding, Location
 from wheelfit.core import strict_toml
 from wheelfit.core.index_metadata import label_fault
-from wheelfit.core.labels import NULL, OLD_NULL, derive_label, writer_warnings
+from wheelfit.core.labels import NULL, OLD_NULL, Label, derive_label, writer_warnings
 from wheelfit.core.metadata import NEWEST_KEYS, examine_document
 from wheelfit.core.project_table import read_project_table
 from wheelfit.core.provider_table import EMULATED_PLUGINS, HARDWARE
@@ -41,20 +41,17 @@ from wheelfit.core.strict_json import path_of
 from wheelfit.core.variant_json_layouts import entries
 from wheelfit.core.variant_json_layouts.schema import PEP_825, PEP_850
 from wheelfit.errors import InvalidRequirement
-from wheelfit_runtime.errors import InvalidDocument
+from wheelfit_runtime.errors import Fault, InvalidDocument
 from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from wheelfit.checking.findings import Finding
     from wheelfit.checking.tool_profiles import Profile
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.labels import Label
     from wheelfit.core.properties import Feature, PropertySet
     from wheelfit.core.providers import Recognition
-    from wheelfit_runtime.errors import Fault
     from wheelfit_runtime.platforms.vocabulary import Vocabulary
 
 VOCABULARIES: Mapping[str, Vocabulary] = MappingProxyType(

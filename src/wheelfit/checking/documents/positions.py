@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.checking.checks import BAD_VALUES, CHECKS
-from wheelfit.checking.findings import Correction, Region
+from wheelfit.checking.findings import Correction, Finding, Region
 from wheelfit.core.strict_json import path_of
 from wheelfit.core.toml_lines import lines_of, nearest, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from wheelfit.checking.findings import Finding
 
 _LEXEME = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},:]|\n|[^\s\[\]{},:"]++')
 _MAX_DEPTH = 64

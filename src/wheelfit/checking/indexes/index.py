@@ -20,7 +20,7 @@ from wheelfit.core.index_metadata import combine, contradictions
 from wheelfit.core.requirements import Requirement, parse_requirement
 from wheelfit.errors import InvalidRequirement
 from wheelfit.resolution.version_set import is_pin
-from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.progress import NO_PROGRESS, Progress
 from wheelfit_runtime.errors import WheelfitError
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from wheelfit.checking.releases import ReleaseFacts
     from wheelfit.core.document import VariantDocument
     from wheelfit.sources.page import ProjectPage
-    from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Repository
 
 

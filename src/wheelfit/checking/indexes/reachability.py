@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import Location, Severity
+from wheelfit.checking.findings import Finding, Location, Severity
 from wheelfit.core.abi_dependency import KnownVersions
-from wheelfit.core.labels import NULL
+from wheelfit.core.labels import NULL, Label
 from wheelfit.core.ordering import order_labels
 from wheelfit.core.property_support import namespaces_used, support_for
 from wheelfit.core.providers import BuiltinProvider, StaticProvider
@@ -19,10 +19,8 @@ if TYPE_CHECKING:
 
     from packaging.tags import Tag
 
-    from wheelfit.checking.findings import Finding
     from wheelfit.checking.releases import ReleaseFacts
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.labels import Label
     from wheelfit.resolution.overview import OverviewHost
 
     FindMachines = Callable[[VariantDocument], Iterable[OverviewHost]]

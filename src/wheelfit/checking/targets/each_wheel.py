@@ -12,7 +12,7 @@ from wheelfit.checking.tool_profiles import CheckOptions
 from wheelfit.checking.wheels.wheel import WheelFacts, check_wheel
 from wheelfit.errors import reporting_os_errors
 from wheelfit.sources.hash_check import check_bytes, check_file
-from wheelfit_runtime.errors import FileProblem, IntegrityError
+from wheelfit_runtime.errors import FileProblem, IntegrityError, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from wheelfit.checking.findings import Finding
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
-    from wheelfit_runtime.errors import WheelfitError
 
 _MAX_THREADS = 8
 _LARGE_SIZE = 1 << 20

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import CheckedCounts, Location, Report, UncheckedTarget
+from wheelfit.checking.findings import CheckedCounts, Finding, Location, Report, UncheckedTarget
 from wheelfit.checking.pages import check_listing, listed_releases
 from wheelfit.checking.releases import (
     ReleaseFacts,
@@ -36,8 +36,8 @@ from wheelfit.core.filename import (
 )
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.sources.hash_check import check_bytes
-from wheelfit.sources.page import VARIANTS_SUFFIX
-from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.page import VARIANTS_SUFFIX, File
+from wheelfit.sources.progress import NO_PROGRESS, Progress
 from wheelfit.sources.simple_api import parse_links
 from wheelfit.sources.urls import file_path, file_url, redact
 from wheelfit_runtime.errors import (
@@ -52,13 +52,10 @@ from wheelfit_runtime.wording import count_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from wheelfit.checking.findings import Finding
     from wheelfit.checking.releases import IndexFacts
     from wheelfit.checking.targets.each_wheel import WheelMapper
     from wheelfit.core.filename import Release
     from wheelfit.core.labels import Label
-    from wheelfit.sources.page import File
-    from wheelfit.sources.progress import Progress
 
 _DOCUMENT = "variant.json"
 _HINT = "name wheels, *-variants.json files, folders of them, or project:NAME for an index"

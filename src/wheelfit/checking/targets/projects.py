@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import CheckedCounts, Location, Report, UncheckedTarget
+from wheelfit.checking.findings import CheckedCounts, Finding, Location, Report, UncheckedTarget
 from wheelfit.checking.pages import ListedRelease, check_listing, listed_releases
 from wheelfit.checking.releases import (
     IndexFacts,
@@ -23,11 +23,11 @@ from wheelfit.checking.releases import (
 )
 from wheelfit.checking.tool_profiles import CheckOptions, Profile, is_closed
 from wheelfit.checking.wheels.wheel import WheelFacts, check_parts, check_wheel
-from wheelfit.core.filename import NEWER_FORMAT, is_newer_format
+from wheelfit.core.filename import NEWER_FORMAT, WheelFilename, is_newer_format
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.sources.page import File
-from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.sources.repository import TooCostly
+from wheelfit.sources.progress import NO_PROGRESS, Progress
+from wheelfit.sources.repository import Files, Repository, TooCostly
 from wheelfit.sources.urls import (
     file_path,
     last_segment,
@@ -54,10 +54,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from wheelfit.checking.findings import Finding
-    from wheelfit.core.filename import WheelFilename
-    from wheelfit.sources.progress import Progress
-    from wheelfit.sources.repository import Files, Repository
 
 _THREADS = 16
 _MISSING_STATUSES = frozenset([401, 403, 404, 410, *range(500, 600)])

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import Severity, listed_briefly
+from wheelfit.checking.findings import Finding, Location, Severity, listed_briefly
 from wheelfit.checking.wheels.loading import search_path_findings
 from wheelfit.checking.wheels.platform_tags import platform_findings
 from wheelfit.checking.wheels.stable_abi import stable_abi_findings
 from wheelfit.core.sizes import size_in_words
 from wheelfit.core.versions import version_of
-from wheelfit.wheels.binaries.facts import CodeKind, is_below
+from wheelfit.wheels.binaries.facts import Binaries, Binary, CodeKind, DeviceCode, is_below
 from wheelfit.wheels.binaries.gpus import (
     accepting_gpus,
     cuda_majors,
@@ -35,10 +35,8 @@ from wheelfit_runtime.wording import count_of, listed
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from wheelfit.checking.findings import Finding, Location
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
-    from wheelfit.wheels.binaries.facts import Binaries, Binary, DeviceCode
 
 _AMD, _NVIDIA, _X86_64 = "amd", "nvidia", "x86_64"
 

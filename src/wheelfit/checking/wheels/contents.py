@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from packaging.tags import InvalidTag, TooManyTagsError, parse_tag
+from packaging.tags import InvalidTag, Tag, TooManyTagsError, parse_tag
 from packaging.utils import canonicalize_name
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import Severity, listed_briefly
+from wheelfit.checking.findings import Finding, Location, Severity, listed_briefly
 from wheelfit.core.abi_exports import FILE as EXPORTS_FILE
 from wheelfit.core.abi_exports import AbiExports, parse_abi_exports
 from wheelfit.wheels.dist_info import data_folder, header_values
@@ -20,9 +20,6 @@ from wheelfit_runtime.wording import listed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from packaging.tags import Tag
-
-    from wheelfit.checking.findings import Finding, Location
     from wheelfit.wheels.archive import WheelArchive
 
 _GENERIC_FOLDERS = frozenset(

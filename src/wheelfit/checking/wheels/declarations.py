@@ -24,14 +24,13 @@ from wheelfit_runtime.loader.declaration_files import (
     MAX_FILES,
     InvalidDeclaration,
 )
-from wheelfit_runtime.loader.declarations import Implementation, read
+from wheelfit_runtime.loader.declarations import Implementation, KnownGroup, Property, read
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
 
     from wheelfit.checking.findings import Finding, Location
     from wheelfit.wheels.archive import WheelArchive
-    from wheelfit_runtime.loader.declarations import KnownGroup, Property
 
 _MAX_MODULE_DEPTH = 21
 """The number of names in the longest module name that a declaration may have."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from wheelfit.checking import checks
 from wheelfit.checking.tool_profiles import Profile
 from wheelfit.core.abi_dependency import abi_namespaces, not_admitted, project_of
-from wheelfit.core.labels import NULL, is_label
+from wheelfit.core.labels import NULL, Label, is_label
 from wheelfit.core.marker_grammar import (
     VARIANT_LABEL,
     VARIANT_SETS,
@@ -18,8 +18,8 @@ from wheelfit.core.marker_grammar import (
     comparisons,
 )
 from wheelfit.core.markers import VariantContext
-from wheelfit.core.properties import PropertySet, is_name, is_value
-from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.properties import Feature, PropertySet, is_name, is_value
+from wheelfit.core.requirements import Requirement, parse_requirement
 from wheelfit.core.strict_json import shortened
 from wheelfit.errors import InvalidRequirement
 from wheelfit_runtime.wording import count_of, listed
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from wheelfit.checking.findings import Finding, Location
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.labels import Label
-    from wheelfit.core.properties import Feature
-    from wheelfit.core.requirements import Requirement
 
 
 _MAX_QUOTED = 120

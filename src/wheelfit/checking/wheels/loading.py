@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import Severity, listed_briefly
-from wheelfit.wheels.binaries.facts import Format
+from wheelfit.checking.findings import Finding, Location, Severity, listed_briefly
+from wheelfit.wheels.binaries.facts import Binaries, Binary, Format
 from wheelfit_runtime.patterns import pattern
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from wheelfit.checking.findings import Finding, Location
     from wheelfit.checking.wheels.linux_policies import LinuxPolicy
-    from wheelfit.wheels.binaries.facts import Binaries, Binary
 
 _DRIVERS = pattern(
     r"lib(?:cuda|nvcuvid|nvidia-[\w-]+|nvoptix|OpenCL|ze_loader|amdhip64|vulkan|EGL|GLX\w*|OpenGL)\.so.*"

@@ -9,23 +9,20 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import Severity, listed_briefly
-from wheelfit.checking.wheels.linux_policies import linux_policy
+from wheelfit.checking.findings import Finding, Location, Severity, listed_briefly
+from wheelfit.checking.wheels.linux_policies import LinuxPolicy, linux_policy
 from wheelfit.checking.wheels.loading import (
     library_findings,
     macos_library_findings,
     windows_library_findings,
 )
-from wheelfit.wheels.binaries.facts import Format
+from wheelfit.wheels.binaries.facts import Binaries, Binary, Format
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from wheelfit.checking.findings import Finding, Location
-    from wheelfit.checking.wheels.linux_policies import LinuxPolicy
     from wheelfit.core.filename import WheelFilename
-    from wheelfit.wheels.binaries.facts import Binaries, Binary
 
 
 class ClaimedPlatform(Struct, frozen=True):

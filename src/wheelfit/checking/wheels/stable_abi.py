@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import listed_briefly
+from wheelfit.checking.findings import Finding, Location, listed_briefly
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from wheelfit.checking.findings import Finding, Location
     from wheelfit.core.filename import WheelFilename
     from wheelfit.wheels.binaries.facts import Binaries
 

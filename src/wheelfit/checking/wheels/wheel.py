@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from wheelfit.checking import checks, tool_profiles
 from wheelfit.checking.documents.classifiers import classifier_findings
-from wheelfit.checking.findings import Location, Severity
+from wheelfit.checking.findings import Check, Finding, Location, Severity
 from wheelfit.checking.tool_profiles import CheckOptions, Profile
 from wheelfit.checking.wheels.contents import content_findings, is_library
 from wheelfit.checking.wheels.dependencies import abi_findings, check_dependencies
-from wheelfit.core.core_metadata import read_metadata, repeated_fields
-from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.core_metadata import CoreMetadata, read_metadata, repeated_fields
+from wheelfit.core.filename import WheelFilename, parse_wheel_filename
 from wheelfit.errors import InvalidFilename
 from wheelfit.wheels.archive import SIGNATURES, WheelArchive
 from wheelfit.wheels.dist_info import DATA_FOLDERS, data_folder
@@ -26,19 +26,15 @@ from wheelfit.wheels.reserved_files import (
     why_reserved_in_scripts,
 )
 from wheelfit.wheels.zstandard import ZSTANDARD
-from wheelfit_runtime.errors import InvalidWheel
+from wheelfit_runtime.errors import Fault, InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from wheelfit.checking.findings import Check, Finding
-    from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.filename import WheelFilename
     from wheelfit.wheels.binaries.facts import Binaries
     from wheelfit.wheels.bytes_source import ByteSource
-    from wheelfit_runtime.errors import Fault
 
 
 _MAX_NAME_SIZE = 255

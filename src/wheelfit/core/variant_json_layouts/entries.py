@@ -16,7 +16,7 @@ from wheelfit.core.providers import (
     default_endpoint,
     parse_endpoint,
 )
-from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.requirements import Requirement, parse_requirement
 from wheelfit.core.strict_json import shown
 from wheelfit.errors import InvalidRequirement
 from wheelfit_runtime.platforms.features import FeatureConfig
@@ -24,7 +24,6 @@ from wheelfit_runtime.platforms.features import FeatureConfig
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from wheelfit.core.requirements import Requirement
     from wheelfit.core.variant_json_layouts.findings import Findings
 
 KEY = "providers"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from wheelfit.core.providers import StaticProvider
+from wheelfit.core.providers import Provider, StaticProvider
 from wheelfit.core.variant_json_layouts import entries, priorities, schema, variants
 from wheelfit.core.variant_json_layouts.layout import Parts
 from wheelfit.core.variant_json_layouts.pep850 import KEYS, note_unknown_keys
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.providers import Provider
     from wheelfit.core.variant_json_layouts.findings import Findings
 
 

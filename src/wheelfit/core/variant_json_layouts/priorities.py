@@ -8,14 +8,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from wheelfit.core.properties import Feature, is_name, is_value
-from wheelfit.core.providers import StaticProvider
+from wheelfit.core.providers import Provider, StaticProvider
 from wheelfit.core.strict_json import path_of, shown
 from wheelfit_runtime.platforms.features import FeatureConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from wheelfit.core.providers import Provider
     from wheelfit.core.variant_json_layouts.findings import Findings
 
 KEY = "default-priorities"

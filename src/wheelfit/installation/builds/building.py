@@ -15,7 +15,7 @@ import shutil
 import tempfile
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -24,46 +24,33 @@ from msgspec import structs
 
 from wheelfit.core.durations import duration_in_words
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import (
-    BuildFailed,
-    InvalidFilename,
-    InvalidRequirement,
-    SourceBuildNotAllowed,
-)
-from wheelfit.installation.builds.cache import BuiltWheel
+from wheelfit.errors import BuildFailed, InvalidFilename, InvalidRequirement, SourceBuildNotAllowed
+from wheelfit.installation.builds.cache import BuiltWheel, BuiltWheels
 from wheelfit.installation.builds.products import Product, bare_metadata, checked_metadata
-from wheelfit.installation.builds.projects import open_given, open_listed, state_of
+from wheelfit.installation.builds.projects import OpenProject, open_given, open_listed, state_of
 from wheelfit.projects.backend import Backend, BackendProcesses
 from wheelfit.projects.static_metadata import core_metadata_of, is_reliable, read_pyproject_name
 from wheelfit.resolution.listing import provisional_filename
-from wheelfit.resolution.request import DirectWheel
+from wheelfit.resolution.request import DirectSource, DirectWheel
 from wheelfit.sources.cache import built_metadata_key, built_wheel_key, declared_metadata_key
 from wheelfit.sources.hash_check import WEAK_HASHES
-from wheelfit.sources.page import File, WheelOrigin
-from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.sources.repository import READ_LIMIT, FileSize
+from wheelfit.sources.page import File, ProjectPage, WheelOrigin
+from wheelfit.sources.progress import NO_PROGRESS, Progress
+from wheelfit.sources.repository import READ_LIMIT, FileSize, Repository
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.bytes_source import open_local
+from wheelfit.wheels.bytes_source import ByteSource, open_local
 from wheelfit.wheels.record import sha256_of_file
 from wheelfit.wheels.unpacking import unpack
 from wheelfit_runtime.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from contextlib import AbstractContextManager
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.installation.builds.cache import BuiltWheels
     from wheelfit.installation.builds.consent import BuildPolicy
     from wheelfit.installation.builds.environments import BuildEnvironmentFactory
-    from wheelfit.installation.builds.projects import OpenProject
-    from wheelfit.resolution.request import DirectSource
-    from wheelfit.sources.page import ProjectPage
-    from wheelfit.sources.progress import Progress
-    from wheelfit.sources.repository import Repository
-    from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 _MAX_FETCHED_SIZE = 64 << 20

@@ -18,12 +18,9 @@ from wheelfit.installation.apply import apply
 from wheelfit.installation.environment import open_environment
 from wheelfit.installation.installed import by_name
 from wheelfit.installation.plan import plan
-from wheelfit.installation.virtual_environments import (
-    HIDDEN_VARIABLES,
-    create_virtual_environment,
-)
+from wheelfit.installation.virtual_environments import HIDDEN_VARIABLES, create_virtual_environment
 from wheelfit.projects.backend import BuildEnvironment
-from wheelfit.resolution.request import RequestedRequirement, ResolutionRequest
+from wheelfit.resolution.request import DirectWheel, RequestedRequirement, ResolutionRequest
 from wheelfit.resolution.resolver import resolve
 from wheelfit.sources.urls import redact
 from wheelfit_runtime.errors import UserError, WheelfitError
@@ -34,7 +31,6 @@ if TYPE_CHECKING:
 
     from wheelfit.installation.interpreter import Interpreter
     from wheelfit.resolution.candidates import Candidates
-    from wheelfit.resolution.request import DirectWheel
 
 
 class ManagedBuildEnvironment(BuildEnvironment, Protocol):

@@ -18,31 +18,28 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.core.plugin_answer import read_report
-from wheelfit.core.trust import command_that_trusts
+from wheelfit.core.plugin_answer import PluginAnswer, read_report
+from wheelfit.core.trust import PluginRules, TrustedTree, command_that_trusts
 from wheelfit.installation.plugins.plugin_wheels import OnlyTrusted, resolve_plugin
 from wheelfit.sources.local_files import LocalFiles
 from wheelfit.sources.memoized import Memo
 from wheelfit_runtime.errors import HashMismatch, NoFit, WheelfitError
 from wheelfit_runtime.platforms.features import Detection, Evidence, PluginOrigin, Status
-from wheelfit_runtime.platforms.plugin_process import ask
+from wheelfit_runtime.platforms.plugin_process import PluginReport, ask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.core.plugin_answer import PluginAnswer
     from wheelfit.core.providers import PluginQuestion
     from wheelfit.core.target import Target
-    from wheelfit.core.trust import PluginRules, TrustedTree
     from wheelfit.installation.interpreter import Interpreter
     from wheelfit.installation.plugins.environments import PluginEnvironment, PluginEnvironments
     from wheelfit.resolution.resolution import Pin
     from wheelfit.sources.page import File
     from wheelfit.sources.repository import Repository
     from wheelfit.wheels.unpacked import UnpackedWheel
-    from wheelfit_runtime.platforms.plugin_process import PluginReport
 
 _MAX_OUTPUT = 300
 """Characters of a plugin's output kept as evidence."""

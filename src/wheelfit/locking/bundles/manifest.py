@@ -12,12 +12,11 @@ from wheelfit.core import strict_json
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.table_reader import Table
 from wheelfit.errors import DamagedBundle, InvalidFilename
-from wheelfit_runtime.errors import InvalidDocument
+from wheelfit_runtime.errors import Fault, InvalidDocument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wheelfit_runtime.errors import Fault
 
 MANIFEST = "bundle.json"
 """The name of the file."""

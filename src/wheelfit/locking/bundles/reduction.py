@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from wheelfit.core.filename import index_file_name, parse_wheel_filename
-from wheelfit.core.metadata import to_mapping, write_document
+from wheelfit.core.metadata import WrittenLayout, to_mapping, write_document
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.variant_json_layouts.schema import KEY as SCHEMA
 from wheelfit.errors import InconsistentDocuments
-from wheelfit.locking.document import Lock
+from wheelfit.locking.document import Lock, LockedPackage, LockedWheel
 from wheelfit.locking.plain_entries import (
     effective_entries,
     entry_key,
@@ -35,10 +35,8 @@ if TYPE_CHECKING:
 
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
-    from wheelfit.core.metadata import WrittenLayout
     from wheelfit.core.target import Target
     from wheelfit.locking.bundles.manifest import BundledFile
-    from wheelfit.locking.document import LockedPackage, LockedWheel
 
 
 @dataclass(frozen=True, slots=True)

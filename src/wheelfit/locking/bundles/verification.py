@@ -17,7 +17,7 @@ from wheelfit.core.host_file import HostDetector
 from wheelfit.core.host_file_mapping import read_host_file
 from wheelfit.errors import DamagedBundle
 from wheelfit.locking.bundles.manifest import LOCK, MANIFEST, read_manifest
-from wheelfit.locking.document import read_lock
+from wheelfit.locking.document import Lock, read_lock
 from wheelfit.locking.selection import LockCandidates
 from wheelfit.locking.stand_ins import archive_of, stand_in_of
 from wheelfit.sources.file_readers import AllFiles
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from wheelfit.core.target import Target
     from wheelfit.locking.bundles.manifest import BundledFile, BundledHost, Manifest
-    from wheelfit.locking.document import Lock
     from wheelfit.resolution.candidates import ChoicePolicy
 
 Problem = tuple[str, str, str]

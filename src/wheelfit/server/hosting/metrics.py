@@ -96,10 +96,7 @@ class _WatchedCounts:
 
     def collect(self) -> Iterator[Any]:
         """Yield all counts in their present state."""
-        from prometheus_client.core import (
-            CounterMetricFamily,
-            GaugeMetricFamily,
-        )
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         files = CounterMetricFamily(
             "wheelfit_mirror_files",

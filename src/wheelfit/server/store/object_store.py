@@ -10,12 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.server.storage import open_storage, reporting_storage_failures, without_options
-from wheelfit.server.store.blobs import (
-    Blob,
-    check_digest,
-    draft_in,
-    remove_drafts_before,
-)
+from wheelfit.server.store.blobs import Blob, check_digest, draft_in, remove_drafts_before
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.errors import reporting_os_errors
 from wheelfit_runtime.errors import UserError
@@ -22,8 +22,6 @@ from wheelfit_runtime.platforms.cache_folder import state_folder_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-
-    from packaging.utils import NormalizedName
 
     from wheelfit.core.bridges import BridgeFamily, FamilyMember
 

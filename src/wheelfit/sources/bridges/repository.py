@@ -14,10 +14,10 @@ from wheelfit.core.digests import sha256_of
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.sources.client import REACH_HINT
 from wheelfit.sources.concurrency import map_concurrently
-from wheelfit.sources.page import BRIDGE
-from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.page import BRIDGE, File, ProjectPage
+from wheelfit.sources.progress import NO_PROGRESS, Progress
 from wheelfit.sources.recorded_hashes import RecordedHashes, changed
-from wheelfit.sources.repository import READ_LIMIT, FileSize, stamp_of
+from wheelfit.sources.repository import READ_LIMIT, Files, FileSize, Repository, stamp_of
 from wheelfit.sources.settings import FamilyHosts
 from wheelfit.sources.urls import redact
 from wheelfit_runtime.errors import (
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from wheelfit.core.bridges import BridgeFamily, FamilyMember
     from wheelfit.sources.bridges.catalogue import BridgeCatalogue
     from wheelfit.sources.cache import Store
-    from wheelfit.sources.page import File, ProjectPage
-    from wheelfit.sources.progress import Progress
-    from wheelfit.sources.repository import Files, Repository
     from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.unpacked import UnpackedWheel
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from wheelfit.wheels.binaries.bounded_reader import Unreadable, printable
+from wheelfit.wheels.binaries.bounded_reader import Unreadable, Window, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wheelfit.wheels.binaries.bounded_reader import Window
 
 MAX_ENTRIES = 10_000
 """Entries of one table, at most: sections, segments, libraries, symbol versions."""

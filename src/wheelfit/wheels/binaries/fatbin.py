@@ -12,13 +12,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from wheelfit.wheels.binaries.bounded_reader import Unreadable
+from wheelfit.wheels.binaries.bounded_reader import Unreadable, Window
 from wheelfit.wheels.binaries.facts import CodeKind, DeviceCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wheelfit.wheels.binaries.bounded_reader import Window
 
 MAGIC = b"\x50\xed\x55\xba"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from wheelfit.wheels.binaries.facts import CodeKind
+from wheelfit.wheels.binaries.facts import CodeKind, DeviceCode
 from wheelfit_runtime.patterns import pattern
 from wheelfit_runtime.platforms.providers.nvidia import tables
 from wheelfit_runtime.platforms.providers.nvidia.cuda_values import (
@@ -17,7 +17,6 @@ from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wheelfit.wheels.binaries.facts import DeviceCode
 
 _VALUE = pattern(r"(\d{2,3})([af]?)_(real|virtual)")
 _RUNTIME = pattern(

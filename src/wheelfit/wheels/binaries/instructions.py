@@ -26,7 +26,7 @@ from wheelfit.wheels.binaries.bounded_reader import (
     Unreadable,
     Window,
 )
-from wheelfit.wheels.binaries.facts import LEVELS, Format, InstructionUse
+from wheelfit.wheels.binaries.facts import LEVELS, Binary, Format, InstructionUse
 from wheelfit.wheels.binaries.startup import (
     CodeSection,
     Startup,
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import BinaryIO
 
-    from wheelfit.wheels.binaries.facts import Binary
 
 _PIECE_SIZE = 4 << 20
 """Bytes that are decoded at a time."""

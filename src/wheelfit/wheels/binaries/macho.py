@@ -8,13 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from wheelfit.wheels.binaries.bounded_reader import Unreadable
+from wheelfit.wheels.binaries.bounded_reader import Unreadable, Window
 from wheelfit.wheels.binaries.facts import Binary, Format, MinimumSystem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wheelfit.wheels.binaries.bounded_reader import Window
 
 _UNIVERSAL, _UNIVERSAL_64 = b"\xca\xfe\xba\xbe", b"\xca\xfe\xba\xbf"
 _THIN = {

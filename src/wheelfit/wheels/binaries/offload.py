@@ -11,13 +11,12 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING
 
-from wheelfit.wheels.binaries.bounded_reader import Unreadable, printable
+from wheelfit.wheels.binaries.bounded_reader import Unreadable, Window, printable
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wheelfit.wheels.binaries.bounded_reader import Window
 
 # The name of the section in ELF, and its first eight characters in PE.
 SECTIONS = frozenset([".hip_fatbin", ".hip_fat"])

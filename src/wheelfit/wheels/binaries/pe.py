@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from wheelfit.wheels.binaries import fatbin, offload
-from wheelfit.wheels.binaries.bounded_reader import Unreadable, collect_items
-from wheelfit.wheels.binaries.facts import Binary, Format, in_order
+from wheelfit.wheels.binaries.bounded_reader import Unreadable, Window, collect_items
+from wheelfit.wheels.binaries.facts import Binary, DeviceCode, Format, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from wheelfit.wheels.binaries.bounded_reader import Window
-    from wheelfit.wheels.binaries.facts import DeviceCode
 
 MAGIC = b"MZ"
 

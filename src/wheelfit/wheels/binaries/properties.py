@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.core.properties import Property, PropertySet
-from wheelfit.wheels.binaries.facts import ANY_SUFFIX, LEVELS, CodeKind
+from wheelfit.wheels.binaries.facts import ANY_SUFFIX, LEVELS, Binaries, Binary, CodeKind
 from wheelfit.wheels.binaries.gpus import cuda_majors, cuda_of_ptx, has_code_for_value
 from wheelfit.wheels.binaries.offload import values_of
 from wheelfit.wheels.binaries.ptx import has_boards, refused_ptx
@@ -15,8 +15,6 @@ from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from wheelfit.wheels.binaries.facts import Binaries, Binary
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.wheels.binaries.facts import CodeKind
+from wheelfit.wheels.binaries.facts import Binaries, CodeKind, DeviceCode
 from wheelfit.wheels.binaries.gpus import accepting_gpus, cuda_of_ptx, runs_on
 from wheelfit_runtime.platforms.providers.nvidia import tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wheelfit.wheels.binaries.facts import Binaries, DeviceCode
     from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
 
 

@@ -12,12 +12,11 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from wheelfit.wheels.binaries.bounded_reader import Unreadable
+from wheelfit.wheels.binaries.bounded_reader import Unreadable, Window
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wheelfit.wheels.binaries.bounded_reader import Window
 
 _MAX_TABLE_SIZE = 64 << 20
 _NO_END = 1 << 64

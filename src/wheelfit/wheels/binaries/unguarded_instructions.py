@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from wheelfit.wheels.binaries.facts import LEVELS, is_below
+from wheelfit.wheels.binaries.facts import LEVELS, Binary, is_below
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from wheelfit.wheels.binaries.facts import Binary
 
 _V3_FEATURES = frozenset(["abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"])
 _NAMED_FOR = pattern(

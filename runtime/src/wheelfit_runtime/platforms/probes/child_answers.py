@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from wheelfit_runtime.platforms.child_processes import Ending, signal_name
+from wheelfit_runtime.platforms.child_processes import Answer, Ending, signal_name
 from wheelfit_runtime.platforms.features import Evidence
 from wheelfit_runtime.platforms.isolated import library_child
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import ModuleType
 
-    from wheelfit_runtime.platforms.child_processes import Answer
     from wheelfit_runtime.platforms.system_view import SystemView
 
 

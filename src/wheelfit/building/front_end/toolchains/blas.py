@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.building.front_end.toolchains.inputs import Toolchain
+from wheelfit.building.front_end.toolchains.inputs import BuildInputs, Toolchain
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from wheelfit.building.front_end.toolchains.inputs import BuildInputs
     from wheelfit.core.properties import PropertySet
     from wheelfit.wheels.binaries.facts import Binaries
 

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from wheelfit.building.front_end.toolchains import c_family
 from wheelfit.building.front_end.toolchains.c_family import level_of
-from wheelfit.building.front_end.toolchains.inputs import Toolchain
+from wheelfit.building.front_end.toolchains.inputs import BuildInputs, Toolchain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wheelfit.building.front_end.toolchains.inputs import BuildInputs
     from wheelfit.core.properties import PropertySet
 
 _DEFAULT_C_FLAGS = "-O2 -g"

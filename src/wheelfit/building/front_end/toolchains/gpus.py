@@ -10,13 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.building.front_end.toolchains.inputs import CMAKE_BACKENDS, Toolchain
+from wheelfit.building.front_end.toolchains.inputs import CMAKE_BACKENDS, BuildInputs, Toolchain
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from wheelfit.building.front_end.toolchains.inputs import BuildInputs
     from wheelfit.core.properties import PropertySet
 
 _VALUE = pattern(r"(\d{2,3})([af]?)_(real|virtual)")

@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.building.front_end.toolchains.c_family import level_of
-from wheelfit.building.front_end.toolchains.inputs import Toolchain
+from wheelfit.building.front_end.toolchains.inputs import BuildInputs, Toolchain
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from wheelfit.building.front_end.toolchains.inputs import BuildInputs
     from wheelfit.core.properties import PropertySet
 
 _TARGETS = (

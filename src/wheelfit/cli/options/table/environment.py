@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 from wheelfit.cli.options.option import Option, OptionGroup, ProjectAccess
-from wheelfit.cli.options.values import (
-    BYTES,
-    FILE,
-    FLAG,
-    FOLDER,
-    NAMES_OR_ALL,
-    PUBLISHERS,
-    OneOf,
-)
+from wheelfit.cli.options.values import BYTES, FILE, FLAG, FOLDER, NAMES_OR_ALL, PUBLISHERS, OneOf
 
 ENVIRONMENT = OptionGroup(
     "environment",

@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 from wheelfit.cli.options.option import Option, OptionGroup
-from wheelfit.cli.options.values import (
-    AGE,
-    ANY_TEXT,
-    BYTES_OR_LETTER,
-    FILE,
-    FLAG,
-    FOLDER,
-    OneOf,
-)
+from wheelfit.cli.options.values import AGE, ANY_TEXT, BYTES_OR_LETTER, FILE, FLAG, FOLDER, OneOf
 
 CACHE = OptionGroup(
     "",

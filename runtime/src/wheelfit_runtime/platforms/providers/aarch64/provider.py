@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit_runtime.platforms import overrides
 from wheelfit_runtime.platforms.facts import Core, Cpu
-from wheelfit_runtime.platforms.features import Evidence, FeatureConfig
+from wheelfit_runtime.platforms.features import Detection, Evidence, FeatureConfig
 from wheelfit_runtime.platforms.probes import proc_cpuinfo, sysctl, windows_features
 from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
 from wheelfit_runtime.platforms.providers.aarch64 import probes, tables
@@ -15,7 +15,6 @@ from wheelfit_runtime.platforms.providers.aarch64 import probes, tables
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wheelfit_runtime.platforms.features import Detection
     from wheelfit_runtime.platforms.system_view import SystemView
 
 NAMESPACE = "aarch64"

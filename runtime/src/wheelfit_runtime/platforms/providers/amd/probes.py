@@ -6,14 +6,13 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit_runtime.patterns import pattern
-from wheelfit_runtime.platforms.child_processes import Ending
+from wheelfit_runtime.platforms.child_processes import Answer, Ending
 from wheelfit_runtime.platforms.features import Evidence
 from wheelfit_runtime.platforms.providers.amd import tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from wheelfit_runtime.platforms.child_processes import Answer
     from wheelfit_runtime.platforms.system_view import SystemView
 
 

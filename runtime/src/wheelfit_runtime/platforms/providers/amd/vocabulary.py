@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from wheelfit_runtime.platforms.providers.amd import tables
 from wheelfit_runtime.platforms.vocabulary import OfferedValues, Vocabulary
-from wheelfit_runtime.platforms.words import AcceleratorWords, natural_sort_key
+from wheelfit_runtime.platforms.words import AcceleratorWords, Feature, natural_sort_key
 from wheelfit_runtime.wording import listed
-
-if TYPE_CHECKING:
-    from wheelfit_runtime.platforms.words import Feature
 
 VOCABULARY = Vocabulary(
     {

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit_runtime.platforms import overrides
-from wheelfit_runtime.platforms.features import Evidence, FeatureConfig, values_by_device
+from wheelfit_runtime.platforms.features import Detection, Evidence, FeatureConfig, values_by_device
 from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
 from wheelfit_runtime.platforms.providers.ascend import probes, tables
 from wheelfit_runtime.platforms.providers.ascend.probes import AscendCard, AscendDriver, AscendFiles
@@ -14,7 +14,6 @@ from wheelfit_runtime.platforms.providers.ascend.probes import AscendCard, Ascen
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wheelfit_runtime.platforms.features import Detection
     from wheelfit_runtime.platforms.system_view import SystemView
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from wheelfit_runtime.platforms.child_processes import Answer, Ending
 from wheelfit_runtime.platforms.probes import child_answers
 from wheelfit_runtime.platforms.providers.intel import level_zero_child, tables
-from wheelfit_runtime.platforms.providers.intel.files import IntelDriver, IntelGpu
+from wheelfit_runtime.platforms.providers.intel.files import IntelDriver, IntelFiles, IntelGpu
 from wheelfit_runtime.platforms.providers.intel.record import FAMILY
 from wheelfit_runtime.platforms.providers.intel.tables import DeviceIp
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wheelfit_runtime.platforms.features import Evidence
-    from wheelfit_runtime.platforms.providers.intel.files import IntelFiles
     from wheelfit_runtime.platforms.system_view import SystemView
 
 QUESTION = "level zero"

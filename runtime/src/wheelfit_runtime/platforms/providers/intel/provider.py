@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime.platforms import overrides
-from wheelfit_runtime.platforms.features import Evidence, FeatureConfig, values_by_device
+from wheelfit_runtime.platforms.features import Detection, Evidence, FeatureConfig, values_by_device
 from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
 from wheelfit_runtime.platforms.providers.intel import files as intel_files
 from wheelfit_runtime.platforms.providers.intel import tables
-from wheelfit_runtime.platforms.providers.intel.files import IntelDriver
+from wheelfit_runtime.platforms.providers.intel.files import IntelDriver, IntelGpu
 from wheelfit_runtime.platforms.providers.intel.tables import DeviceIp
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wheelfit_runtime.platforms.features import Detection
-    from wheelfit_runtime.platforms.providers.intel.files import IntelGpu
     from wheelfit_runtime.platforms.system_view import SystemView
 
 NAMESPACE = "intel"

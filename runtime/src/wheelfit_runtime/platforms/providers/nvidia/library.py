@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wheelfit_runtime.platforms.child_processes import Ending, run_in_thread
+from wheelfit_runtime.platforms.child_processes import Answer, Ending, run_in_thread
 from wheelfit_runtime.platforms.features import Evidence
 from wheelfit_runtime.platforms.isolated.library_child import Conversation
 from wheelfit_runtime.platforms.probes import child_answers
@@ -21,7 +21,6 @@ from wheelfit_runtime.platforms.providers.nvidia.facts import Capability, Nvidia
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wheelfit_runtime.platforms.child_processes import Answer
     from wheelfit_runtime.platforms.providers.nvidia.facts import NvidiaFiles
     from wheelfit_runtime.platforms.system_view import SystemView
 

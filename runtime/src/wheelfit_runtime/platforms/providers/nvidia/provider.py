@@ -7,12 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime.platforms import overrides
-from wheelfit_runtime.platforms.features import (
-    Evidence,
-    FeatureConfig,
-    Status,
-    values_by_device,
-)
+from wheelfit_runtime.platforms.features import Evidence, FeatureConfig, Status, values_by_device
 from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
 from wheelfit_runtime.platforms.providers.nvidia import cuda_values, tables
 from wheelfit_runtime.platforms.providers.nvidia import files as nvidia_files

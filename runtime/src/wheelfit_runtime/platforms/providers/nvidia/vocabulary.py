@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from wheelfit_runtime.patterns import pattern
 from wheelfit_runtime.platforms.providers.nvidia.cuda_values import every_bound, every_sm_value
 from wheelfit_runtime.platforms.vocabulary import OfferedValues, Vocabulary
-from wheelfit_runtime.platforms.words import PACKAGE_LIST, AcceleratorWords
+from wheelfit_runtime.platforms.words import PACKAGE_LIST, AcceleratorWords, Feature
 from wheelfit_runtime.wording import listed
-
-if TYPE_CHECKING:
-    from wheelfit_runtime.platforms.words import Feature
 
 _BOUND = OfferedValues(every_bound(), pattern=re.compile(r"(1[1-9]|[2-9]\d)(\.\d{1,2})?"))
 _SM = every_sm_value()

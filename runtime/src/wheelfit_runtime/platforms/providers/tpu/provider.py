@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime.platforms import overrides
-from wheelfit_runtime.platforms.features import Evidence, FeatureConfig
+from wheelfit_runtime.platforms.features import Detection, Evidence, FeatureConfig
 from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
 from wheelfit_runtime.platforms.providers.tpu import probes, tables
 from wheelfit_runtime.platforms.providers.tpu.probes import TpuFiles
@@ -13,7 +13,6 @@ from wheelfit_runtime.platforms.providers.tpu.probes import TpuFiles
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wheelfit_runtime.platforms.features import Detection
     from wheelfit_runtime.platforms.system_view import SystemView
 
 

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from wheelfit_runtime.platforms.providers.tpu import tables
 from wheelfit_runtime.platforms.vocabulary import OfferedValues, Vocabulary
-from wheelfit_runtime.platforms.words import PACKAGE_LIST, AcceleratorWords
+from wheelfit_runtime.platforms.words import PACKAGE_LIST, AcceleratorWords, Feature
 from wheelfit_runtime.wording import listed
-
-if TYPE_CHECKING:
-    from wheelfit_runtime.platforms.words import Feature
 
 VOCABULARY = Vocabulary(
     {

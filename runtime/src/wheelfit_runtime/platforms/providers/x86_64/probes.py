@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 from wheelfit_runtime.platforms.facts import Cpu, CpuidRegisters, CpuidTable
 from wheelfit_runtime.platforms.probes import sysctl
 from wheelfit_runtime.platforms.providers.x86_64 import instruction, tables
-from wheelfit_runtime.platforms.system_view import architecture_of_this_process
+from wheelfit_runtime.platforms.system_view import SystemView, architecture_of_this_process
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from wheelfit_runtime.platforms.system_view import SystemView
 
 
 def read_cpuid(view: SystemView) -> CpuidTable | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime.platforms import overrides
-from wheelfit_runtime.platforms.facts import Cpu
-from wheelfit_runtime.platforms.features import Evidence, FeatureConfig
+from wheelfit_runtime.platforms.facts import Cpu, CpuidTable
+from wheelfit_runtime.platforms.features import Detection, Evidence, FeatureConfig
 from wheelfit_runtime.platforms.probes import proc_cpuinfo, sysctl, windows_features
 from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
 from wheelfit_runtime.platforms.providers.x86_64 import instruction, probes, quick_look, tables
@@ -14,8 +14,6 @@ from wheelfit_runtime.platforms.providers.x86_64 import instruction, probes, qui
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wheelfit_runtime.platforms.facts import CpuidTable
-    from wheelfit_runtime.platforms.features import Detection
     from wheelfit_runtime.platforms.system_view import SystemView
 
 NAMESPACE = "x86_64"
