@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.command import leaf_commands
+from wheelfit.cli.command import Command, leaf_commands
 from wheelfit.cli.options.values import Flag
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from wheelfit.cli.command import Command
     from wheelfit.cli.options.option import Option
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wheelfit.cli.options.option import PREFIX, ProjectAccess
+from wheelfit.cli.options.option import PREFIX, Option, ProjectAccess
 from wheelfit.cli.options.values import ValuePlace, unknown_setting
 from wheelfit.operations.user_folders import (
     VARIABLE,
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from wheelfit.cli.options.arguments import OptionParser
-    from wheelfit.cli.options.option import Option
 
 PROJECT = "project"
 _LARGEST = 1 << 20

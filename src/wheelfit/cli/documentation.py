@@ -11,12 +11,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.command import leaf_commands
+from wheelfit.cli.command import Command, leaf_commands
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from wheelfit.cli.command import Command
     from wheelfit.cli.options.option import Option, OptionGroup
 
 _FILLED = re.compile(

@@ -7,11 +7,10 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.cli.output import Output, deliver
+from wheelfit.cli.output import Output, Style, deliver
 from wheelfit.server.hosting.logs import choose_log_format, json_line, traceback_of
 
 if TYPE_CHECKING:
-    from wheelfit.cli.output import Style
     from wheelfit_runtime.errors import WheelfitError
 
 

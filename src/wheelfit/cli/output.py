@@ -13,13 +13,12 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Literal, Self, TextIO, cast
 
 from wheelfit.operations.context import Reporter
-from wheelfit_runtime.errors import FileProblem, os_reason
+from wheelfit_runtime.errors import FileProblem, WheelfitError, os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from wheelfit.cli.progress import Bar, Bars
-    from wheelfit_runtime.errors import WheelfitError
 
 Style = Literal["plain", "good", "bad", "warning", "dim", "strong"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from wheelfit.core.durations import duration_in_words
 from wheelfit.core.sizes import size_in_words
-from wheelfit.sources.progress import NO_PROGRESS, NoProgress
+from wheelfit.sources.progress import NO_PROGRESS, NoProgress, Progress
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import ProgressColumn, TaskID
 
-    from wheelfit.sources.progress import Progress
 
 
 class Screen(Protocol):

@@ -14,14 +14,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from wheelfit.server.forwarded import ForwardedRequest
-from wheelfit.server.messages import Disconnect, Request, Response
+from wheelfit.server.forwarded import ForwardedRequest, TrustedProxies
+from wheelfit.server.messages import Application, Disconnect, Request, Response
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 
-    from wheelfit.server.forwarded import TrustedProxies
-    from wheelfit.server.messages import Application
 
 
 REASON = "wheelfit.reason"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import StorageUnavailable
@@ -18,7 +18,6 @@ from wheelfit_runtime.errors import Unreachable, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
     from types import TracebackType
     from typing import Self
 

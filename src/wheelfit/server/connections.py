@@ -14,14 +14,13 @@ from contextlib import suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.server.asgi import REASON
+from wheelfit.server.asgi import REASON, ClientLimits
 
 if TYPE_CHECKING:
     import asyncio
 
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as _Protocol
 
-    from wheelfit.server.asgi import ClientLimits
 else:
     _Protocol = object  # uvicorn belongs to an extra
 

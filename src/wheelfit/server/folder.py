@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from wheelfit.core.filename import parse_wheel_filename, project_of
-from wheelfit.server.messages import FilePart, not_found
+from wheelfit.server.messages import FilePart, Request, Response, not_found
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.sources.file_readers import ContentFiles
 from wheelfit.sources.page import File, ProjectPage
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.server.messages import Request, Response
 
 
 _METADATA_SUFFIX = ".metadata"

@@ -16,14 +16,13 @@ from socketserver import TCPServer
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.server.folder import FolderIndex
-from wheelfit.server.messages import SECURITY_HEADERS, Disconnect, Request, Response
+from wheelfit.server.messages import SECURITY_HEADERS, Application, Disconnect, Request, Response
 from wheelfit.server.rebinding_guard import RebindingGuard
 
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
-    from wheelfit.server.messages import Application
 
 
 _HOST = "127.0.0.1"

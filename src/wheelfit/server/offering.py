@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from wheelfit.core.filename import parse_index_file_name, release_of
 from wheelfit.sources.cooldown import Cooldown
 from wheelfit.sources.file_readers import RepositoryWrapper
-from wheelfit.sources.page import time_of_upload
+from wheelfit.sources.page import File, ProjectPage, time_of_upload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from wheelfit.core.osv import Vulnerability
     from wheelfit.sources.advisories import Advisories
-    from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.repository import Repository
 
 

@@ -12,15 +12,13 @@ import socket
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from wheelfit.server.messages import Response
-from wheelfit.sources.urls import is_loopback, origin
+from wheelfit.server.messages import Application, Request, Response
+from wheelfit.sources.urls import Origin, is_loopback, origin
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wheelfit.server.messages import Application, Request
-    from wheelfit.sources.urls import Origin
 
 
 _HOST = pattern(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:,/@\s]+))(?::\d{0,5})?")

@@ -16,12 +16,11 @@ from wheelfit.server.messages import (
     redirect_to,
 )
 from wheelfit.server.pages import choose_type, write_project, write_projects
-from wheelfit.sources.repository import Redirect
+from wheelfit.sources.repository import Index, Redirect
 from wheelfit_runtime.errors import PolicyRefusal
 
 if TYPE_CHECKING:
     from wheelfit.server.messages import Request
-    from wheelfit.sources.repository import Index
 
 
 _TYPES = {

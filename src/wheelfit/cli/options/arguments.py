@@ -6,7 +6,7 @@ import sys
 from argparse import Action, ArgumentParser, ArgumentTypeError, HelpFormatter
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from wheelfit.cli.options.values import Flag
+from wheelfit.cli.options.values import Flag, ValueType
 from wheelfit.cli.terminal import fill_paragraphs, fold, terminal_width
 from wheelfit.errors import UsageError
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from wheelfit.cli.options.option import Option, OptionGroup
-    from wheelfit.cli.options.values import ValueType
 
 
 class OptionParser(ArgumentParser):

@@ -9,13 +9,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options.option import OptionGroup
+from wheelfit.cli.options.option import Option, OptionGroup
 from wheelfit.cli.options.table import AREAS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from wheelfit.cli.options.option import Option
 
 
 def every_group() -> Iterator[OptionGroup]:

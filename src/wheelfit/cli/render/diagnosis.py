@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from wheelfit.cli.render.check import SEVERITY_STYLES
 from wheelfit.cli.render.machines import STATUS_STYLES, status_in_words
 from wheelfit.core.durations import duration_in_words
-from wheelfit.operations.diagnosis import libc_of
+from wheelfit.operations.diagnosis import Diagnosis, SourcesReport, libc_of
 from wheelfit.operations.text import columns, in_one_line
 from wheelfit_runtime import __version__
 from wheelfit_runtime.wording import count_of, listed
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from wheelfit.doctor.accelerators import AcceleratorBuild
     from wheelfit.installation.environment import Environment
     from wheelfit.operations.check_environment import FitnessReport
-    from wheelfit.operations.diagnosis import Diagnosis, SourcesReport
     from wheelfit.operations.indexes import ConfiguredSource
     from wheelfit.operations.owner_indexes import OwnerIndex
     from wheelfit_runtime.platforms.features import Detection

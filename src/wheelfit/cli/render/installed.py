@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.operations.list import project_folder
+from wheelfit.operations.list import InstalledReport, project_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from wheelfit.installation.dependencies import InstalledRequirement
     from wheelfit.installation.installed import Installed
     from wheelfit.operations.freeze import FreezeReport
-    from wheelfit.operations.list import InstalledReport
     from wheelfit.operations.outdated import OutdatedReport
     from wheelfit.operations.show import PackageDetails, PackageVariant, ShowReport
     from wheelfit.operations.why import RequirementLink, WhyReport

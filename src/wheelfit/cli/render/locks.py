@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.operations.lock import labels_of
+from wheelfit.operations.lock import LockReport, labels_of
 from wheelfit.operations.text import size_words
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from wheelfit.cli.output import Output
     from wheelfit.operations.bundle import BundleReport, VerifiedBundle
-    from wheelfit.operations.lock import LockReport
 
 
 def show_lock(report: LockReport, output: Output, *, accelerators: bool = True) -> None:

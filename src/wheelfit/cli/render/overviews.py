@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.operations.explain import tags_in_words
+from wheelfit.operations.explain import OverviewReport, tags_in_words
 from wheelfit.operations.text import in_one_line, size_words
 from wheelfit_runtime.wording import count_of
 
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from wheelfit.cli.output import Output
-    from wheelfit.operations.explain import OverviewReport
     from wheelfit.resolution.overview import LabelRow, Overview
 
 _MAX_ITEMS = 4

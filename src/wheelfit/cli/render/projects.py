@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.operations.abi_bounds import verdict_in_words
+from wheelfit.operations.abi_bounds import AbiBoundsReport, verdict_in_words
 from wheelfit.operations.text import columns
 from wheelfit_runtime.wording import count_of, listed
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from wheelfit.building.provider_guide import Guide
     from wheelfit.building.wheel_results import WheelResult
     from wheelfit.cli.output import Output, Style
-    from wheelfit.operations.abi_bounds import AbiBoundsReport
     from wheelfit.operations.build import BuildReport
     from wheelfit.operations.init import InitReport
     from wheelfit.operations.matrix import MatrixReport

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.cli.render.machines import shortened
-from wheelfit.operations.providers import VERSIONS_NAMESPACE
+from wheelfit.operations.providers import VERSIONS_NAMESPACE, ProvidersReport
 from wheelfit.operations.text import columns
 from wheelfit_runtime.wording import count_of
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from wheelfit.core.bridges import BridgeFamily
     from wheelfit.operations.bridge_checks import BridgeChecksReport
     from wheelfit.operations.bridges import BridgesReport, BridgeUpdateReport
-    from wheelfit.operations.providers import ProvidersReport
     from wheelfit.operations.trust import SwitchReport, TrustPlan, TrustReport, UntrustReport
     from wheelfit.sources.bridges.catalogue import KnownFamilies
     from wheelfit_runtime.platforms.features import Detection

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from msgspec.structs import replace
 
-from wheelfit.checking.findings import Check, Location, Severity
+from wheelfit.checking.findings import Check, Finding, Location, Severity
 from wheelfit.core.filename import (
     parse_index_file_name,
     parse_wheel_filename,
@@ -26,10 +26,10 @@ from wheelfit.core.metadata import losses, read_document, write_document
 from wheelfit.errors import InvalidFilename
 from wheelfit.server.folder import describe_file
 from wheelfit.server.generate.generation import index_entry
-from wheelfit.server.generate.manifest import MANIFEST, read_manifest
+from wheelfit.server.generate.manifest import MANIFEST, IndexManifest, read_manifest
 from wheelfit.server.generate.publishing import CHANGED_FILE, by_version, paths_of, publish
 from wheelfit.server.generate.request import GenerateResult
-from wheelfit.server.generate.targets import FILES, PublishedFile
+from wheelfit.server.generate.targets import FILES, PublishedFile, Target
 from wheelfit.sources.concurrency import map_concurrently
 from wheelfit.sources.urls import file_path, redact
 from wheelfit.wheels.conversion import convert_wheel, rename_null_variant
@@ -39,11 +39,8 @@ from wheelfit_runtime.errors import InvalidDocument, WheelfitError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from wheelfit.checking.findings import Finding
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import Release, WheelFilename
-    from wheelfit.server.generate.manifest import IndexManifest
-    from wheelfit.server.generate.targets import Target
     from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.repository import Repository
 

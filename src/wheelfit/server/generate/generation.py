@@ -12,7 +12,7 @@ from urllib.parse import quote
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from wheelfit.checking.findings import Location
+from wheelfit.checking.findings import Finding, Location
 from wheelfit.core.filename import (
     NEWER_FORMAT,
     index_file_name,
@@ -20,7 +20,7 @@ from wheelfit.core.filename import (
     parse_wheel_filename,
     release_of,
 )
-from wheelfit.server.generate.collection import ARCHIVES, collect
+from wheelfit.server.generate.collection import ARCHIVES, CollectedFile, CollectedFiles, collect
 from wheelfit.server.generate.manifest import MANIFEST, IndexManifest, read_manifest
 from wheelfit.server.generate.publishing import (
     CHANGED_FILE,
@@ -30,9 +30,9 @@ from wheelfit.server.generate.publishing import (
     publish,
 )
 from wheelfit.server.generate.request import GenerateOptions, GenerateResult
-from wheelfit.server.generate.targets import FILES, SIMPLE, PublishedFile
+from wheelfit.server.generate.targets import FILES, SIMPLE, PublishedFile, Target
 from wheelfit.sources.page import File
-from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.progress import NO_PROGRESS, Progress
 from wheelfit_runtime.errors import UserError
 from wheelfit_runtime.wording import count_of
 
@@ -40,13 +40,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from wheelfit.checking.findings import Finding
     from wheelfit.core.filename import Release, WheelFilename
-    from wheelfit.server.generate.collection import CollectedFile, CollectedFiles
     from wheelfit.server.generate.file_facts import FactsCache, FileFacts
     from wheelfit.server.generate.last_run import LastRun
-    from wheelfit.server.generate.targets import Target
-    from wheelfit.sources.progress import Progress
 
 
 _LONGEST_REASON = 500

@@ -17,11 +17,11 @@ from wheelfit.checking import checks
 from wheelfit.checking.checks import CHECKS
 from wheelfit.checking.findings import Finding, Location, Severity
 from wheelfit.checking.wheels.wheel import check_wheel
-from wheelfit.core.filename import index_file_name
+from wheelfit.core.filename import WheelFilename, index_file_name
 from wheelfit.core.index_metadata import combine, contradictions, read_wheel_document
 from wheelfit.core.labels import NULL
 from wheelfit.core.metadata import read_document, write_document
-from wheelfit.server.generate.collection import unreadable_file
+from wheelfit.server.generate.collection import CollectedFile, unreadable_file
 from wheelfit.server.generate.file_facts import FileFacts
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.bytes_source import BytesInMemory
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.filename import WheelFilename
-    from wheelfit.server.generate.collection import CollectedFile
     from wheelfit.sources.progress import Progress
 
 

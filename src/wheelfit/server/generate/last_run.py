@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 
 from wheelfit.server.generate.collection import walk
 from wheelfit.server.generate.manifest import MANIFEST
-from wheelfit.server.generate.request import GenerateResult
-from wheelfit.server.generate.targets import PublishedFile
+from wheelfit.server.generate.request import GenerateOptions, GenerateResult
+from wheelfit.server.generate.targets import PublishedFile, Target
 from wheelfit_runtime import __version__
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wheelfit.server.generate.request import GenerateOptions
-    from wheelfit.server.generate.targets import Target
 
 
 _VERSION = 2

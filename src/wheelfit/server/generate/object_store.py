@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.errors import EnvironmentBusy, StorageUnavailable
-from wheelfit.server.generate.targets import SIMPLE
+from wheelfit.server.generate.targets import SIMPLE, PublishedFile
 from wheelfit.server.pages import JSON
 from wheelfit.server.storage import (
     condition_errors,
@@ -26,9 +26,7 @@ from wheelfit.server.storage import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from contextlib import AbstractContextManager
 
-    from wheelfit.server.generate.targets import PublishedFile
     from wheelfit.sources.progress import Progress
 
 

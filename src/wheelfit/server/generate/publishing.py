@@ -16,20 +16,17 @@ from wheelfit.checking.findings import Check, Severity
 from wheelfit.core.filename import parse_index_file_name, release_of
 from wheelfit.server.generate.manifest import MANIFEST, IndexManifest, read_manifest, write_manifest
 from wheelfit.server.generate.request import GenerateResult, TargetState
-from wheelfit.server.generate.targets import SIMPLE, PublishedFile
+from wheelfit.server.generate.targets import SIMPLE, PublishedFile, Target
 from wheelfit.server.pages import HTML, JSON, write_project, write_projects
 from wheelfit.sources.file_readers import ContentFiles
-from wheelfit.sources.page import OtherPages, ProjectPage
-from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.page import File, OtherPages, ProjectPage
+from wheelfit.sources.progress import NO_PROGRESS, Progress
 from wheelfit.sources.repository import Content, content_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping
 
     from wheelfit.core.filename import Release
-    from wheelfit.server.generate.targets import Target
-    from wheelfit.sources.page import File
-    from wheelfit.sources.progress import Progress
 
 
 NO_OTHER_PAGES: Mapping[str, OtherPages] = MappingProxyType({})

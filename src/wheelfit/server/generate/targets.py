@@ -10,7 +10,7 @@ import hashlib
 import os
 import stat
 import sys
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -24,7 +24,6 @@ from wheelfit_runtime.errors import FileProblem, os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from contextlib import AbstractContextManager
 
     from wheelfit.sources.progress import Progress
 

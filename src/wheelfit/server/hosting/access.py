@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.errors import UploadRefused
-from wheelfit.server.messages import Response
+from wheelfit.server.messages import Request, Response
 from wheelfit.server.rebinding_guard import is_from_browser
-from wheelfit.server.store.audit import Actor
+from wheelfit.server.store.audit import Action, Actor
 from wheelfit.server.store.database import timestamp
-from wheelfit.server.store.records import violations_of
+from wheelfit.server.store.records import Scope, Token, violations_of
 from wheelfit.server.store.tokens import permits, valid_token
 from wheelfit_runtime.errors import FileProblem
 
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.server.messages import Request
-    from wheelfit.server.store.audit import Action
-    from wheelfit.server.store.records import Scope, Token
     from wheelfit.server.store.sql_records import Records
 
 

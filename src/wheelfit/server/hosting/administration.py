@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from packaging.utils import InvalidName, canonicalize_name
+from packaging.utils import InvalidName, NormalizedName, canonicalize_name
 from packaging.version import Version
 
 from wheelfit.core.durations import parse_duration
@@ -21,8 +21,6 @@ from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from packaging.utils import NormalizedName
 
     from wheelfit.server.store.opening import Store
     from wheelfit.server.store.records import Scope, StoredFile, Token

@@ -26,8 +26,8 @@ from wheelfit.server.hosting.page_cache import PageCache
 from wheelfit.server.hosting.public_errors import public_error
 from wheelfit.server.hosting.readers import ReadableIndex, Reader, as_reader, is_shared
 from wheelfit.server.hosting.sessions import SESSION_ROOT, SessionApi
-from wheelfit.server.messages import SECURITY_HEADERS, Response
-from wheelfit.server.rebinding_guard import is_cross_origin
+from wheelfit.server.messages import SECURITY_HEADERS, Application, Request, Response
+from wheelfit.server.rebinding_guard import HostNames, is_cross_origin
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.store.audit import Actor
 from wheelfit.server.store.database import timestamp
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from wheelfit.server.hosting.logs import Log
     from wheelfit.server.hosting.metrics import Metrics
     from wheelfit.server.hosting.trusted_publishing import TrustedPublishing
-    from wheelfit.server.messages import Application, Request
-    from wheelfit.server.rebinding_guard import HostNames
     from wheelfit.server.store.opening import Store
     from wheelfit.sources.repository import Index
 

@@ -7,7 +7,7 @@ from http.client import HTTPException
 from typing import TYPE_CHECKING, Any, cast
 from urllib.error import HTTPError
 from urllib.parse import quote, urlencode, urlsplit
-from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, OpenerDirector, Request, build_opener
 
 from wheelfit.errors import UploadRefused
 from wheelfit.sources.response_message import response_message
@@ -26,7 +26,6 @@ from wheelfit_runtime.errors import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from ssl import SSLContext
-    from urllib.request import OpenerDirector
 
     from wheelfit.server.store.records import Scope
 

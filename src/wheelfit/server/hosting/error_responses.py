@@ -6,12 +6,11 @@ import json
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from wheelfit.server.messages import Response
+from wheelfit.server.messages import Request, Response
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wheelfit.server.messages import Request
     from wheelfit.server.store.records import Violation
     from wheelfit_runtime.errors import WheelfitError
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
 from wheelfit.errors import StorageUnavailable
-from wheelfit.server.messages import Request, Response, accepts_gzip, content_response
+from wheelfit.server.messages import Application, Request, Response, accepts_gzip, content_response
 from wheelfit.server.pages import choose_type
 from wheelfit.sources.memory_cache import MemoryCache
 from wheelfit_runtime.patterns import pattern
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.server.messages import Application
     from wheelfit.sources.repository import Index
 
 

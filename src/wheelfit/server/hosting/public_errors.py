@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from wheelfit.errors import StorageUnavailable
 from wheelfit.sources.file_readers import ContentFiles
-from wheelfit_runtime.errors import NetworkError
+from wheelfit_runtime.errors import NetworkError, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from wheelfit.server.hosting.logs import Log
     from wheelfit.sources.page import ProjectPage
     from wheelfit.sources.repository import Content, Index, Redirect
-    from wheelfit_runtime.errors import WheelfitError
 
 
 _Error = TypeVar("_Error", bound="WheelfitError")

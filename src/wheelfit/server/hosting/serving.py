@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from wheelfit.errors import StorageUnavailable
-from wheelfit.server.asgi import AsgiApplication
+from wheelfit.server.asgi import AsgiApplication, ServedRequest
 from wheelfit.server.forwarded import TrustedProxies
 from wheelfit.server.hosting.access import OPERATOR
 from wheelfit.server.hosting.application import DEFAULT_HEADERS, HostedIndex, route_of
@@ -29,7 +29,7 @@ from wheelfit.server.site.site import Site
 from wheelfit.server.store.audit import Actor
 from wheelfit.server.store.blobs import disk_error, make_folder
 from wheelfit.server.store.database import timestamp
-from wheelfit.server.store.opening import clean, open_store
+from wheelfit.server.store.opening import Store, clean, open_store
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.store.tokens import issue_first_token, redact_stage_secrets
 from wheelfit.server.upstream.merged import IndexWithLocations
@@ -44,11 +44,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import TextIO
 
-    from wheelfit.server.asgi import ServedRequest
     from wheelfit.server.backing_services import Dependency
     from wheelfit.server.hosting.settings import ServerSettings
     from wheelfit.server.messages import Application
-    from wheelfit.server.store.opening import Store
     from wheelfit.server.store.records import RecentUpload
     from wheelfit.server.upstream.opening import Mirrors
     from wheelfit.sources.advisories import Advisories

@@ -21,7 +21,7 @@ from wheelfit.core.filename import parse_index_file_name, release_of
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import UploadRefused
 from wheelfit.server.hosting.access import BEARER, AttemptedChange, PermissionDenied
-from wheelfit.server.hosting.api import JsonBody, read_body, read_json_body
+from wheelfit.server.hosting.api import HostingRules, JsonBody, read_body, read_json_body
 from wheelfit.server.hosting.error_responses import (
     API_METADATA,
     json_response,
@@ -29,9 +29,9 @@ from wheelfit.server.hosting.error_responses import (
     status_of,
 )
 from wheelfit.server.hosting.readers import Reader
-from wheelfit.server.messages import Response
+from wheelfit.server.messages import Request, Response
 from wheelfit.server.store.database import timestamp
-from wheelfit.server.store.opening import EMPTY_STAGE_LIFETIME
+from wheelfit.server.store.opening import EMPTY_STAGE_LIFETIME, Store
 from wheelfit.server.store.project_rules import rules_of
 from wheelfit.server.store.records import Violation, refusal, single_refusal, violations_of
 from wheelfit.server.store.sessions import Session, SessionUpload, shown_status
@@ -46,10 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from wheelfit.server.hosting.access import AuthenticatedUser
-    from wheelfit.server.hosting.api import HostingRules
-    from wheelfit.server.messages import Request
     from wheelfit.server.store.blobs import Draft
-    from wheelfit.server.store.opening import Store
 
 SESSION_ROOT = "upload"
 """The path of the root endpoint."""

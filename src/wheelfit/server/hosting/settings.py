@@ -9,7 +9,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core import strict_toml
 from wheelfit.core.project_patterns import check_patterns, normalised
@@ -41,8 +41,6 @@ from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-
-    from packaging.utils import NormalizedName
 
     from wheelfit.server.forwarded import ForwardingHeaders
 

@@ -12,7 +12,7 @@ import json
 import re
 import threading
 import time
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wheelfit.errors import NeedsExtra
@@ -23,7 +23,6 @@ from wheelfit_runtime.errors import InvalidConfiguration, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from datetime import datetime
 
     from wheelfit.server.messages import Response
     from wheelfit.server.store.sql_records import Records

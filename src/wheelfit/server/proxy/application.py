@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 from urllib.parse import quote, unquote
 
-from packaging.utils import InvalidName, canonicalize_name
+from packaging.utils import InvalidName, NormalizedName, canonicalize_name
 
 from wheelfit.core.filename import release_of
 from wheelfit.server.messages import (
@@ -33,7 +33,7 @@ from wheelfit.server.offering import withheld_reason
 from wheelfit.server.pages import JSON, choose_type, write_project, write_projects
 from wheelfit.server.proxy.choosing import find_original, fingerprint
 from wheelfit.server.proxy.listing import WrittenPage, list_project
-from wheelfit.server.proxy.user_agents import UNKNOWN, read_user_agent
+from wheelfit.server.proxy.user_agents import UNKNOWN, ClientDescription, read_user_agent
 from wheelfit.server.proxy.wheels import RewrittenWheels
 from wheelfit.sources.memory_cache import MemoryCache
 from wheelfit_runtime.errors import NetworkError, WheelfitError
@@ -41,12 +41,9 @@ from wheelfit_runtime.errors import NetworkError, WheelfitError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from packaging.utils import NormalizedName
-
     from wheelfit.server.messages import Application, Request
     from wheelfit.server.proxy.profiles import Profile, Profiles
     from wheelfit.server.proxy.upstream import RawPage, Upstream
-    from wheelfit.server.proxy.user_agents import ClientDescription
     from wheelfit.sources.page import File
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from wheelfit.core.compatible_tags import platform_values
-from wheelfit.core.filename import wheel_filename_of
+from wheelfit.core.filename import WheelFilename, wheel_filename_of
 from wheelfit.core.requirements import marker_start
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from packaging.tags import Tag
 
-    from wheelfit.core.filename import WheelFilename
     from wheelfit.core.labels import Label
     from wheelfit.core.target import TagPreference
     from wheelfit.resolution.listing import Wheel

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from datetime import datetime
 
 
 _LOOPBACK_HOSTS = ("127.0.0.1", "localhost")

@@ -14,7 +14,7 @@ from wheelfit.core.core_metadata import edit_metadata, read_metadata, without_va
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.ordering import order_labels
-from wheelfit.core.property_support import namespaces_used
+from wheelfit.core.property_support import Support, namespaces_used
 from wheelfit.errors import InvalidFilename
 from wheelfit.resolution.bridges import accelerated_releases
 from wheelfit.server.proxy.choosing import (
@@ -30,7 +30,7 @@ from wheelfit.server.proxy.choosing import (
 from wheelfit.sources.concurrency import map_concurrently
 from wheelfit.sources.file_readers import SinglePageRepository
 from wheelfit.sources.memoized import Memo
-from wheelfit.sources.page import VARIANTS_SUFFIX, ProjectPage
+from wheelfit.sources.page import VARIANTS_SUFFIX, File, ProjectPage
 from wheelfit_runtime.errors import (
     IntegrityError,
     NetworkError,
@@ -47,12 +47,10 @@ if TYPE_CHECKING:
 
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
-    from wheelfit.core.property_support import Support
     from wheelfit.core.target import Target
     from wheelfit.resolution.listing import Release, Wheel
     from wheelfit.server.proxy.choosing import Platform
     from wheelfit.server.proxy.profiles import Profile
-    from wheelfit.sources.page import File
     from wheelfit.sources.repository import Files
 
 

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, TypeAlias
 
-from wheelfit.core.provider_lookup import NoPlugins
+from wheelfit.core.provider_lookup import Detector, NoPlugins, Plugins
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 
 if TYPE_CHECKING:
-    from wheelfit.core.provider_lookup import Detector, Plugins
     from wheelfit.core.target import Target
     from wheelfit.sources.repository import Repository
 

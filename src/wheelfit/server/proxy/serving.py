@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.server.asgi import AsgiApplication, ClientLimits
+from wheelfit.server.asgi import AsgiApplication, ClientLimits, ServedRequest
 from wheelfit.server.listening import listen_at, origin_of, serve
-from wheelfit.server.messages import SECURITY_HEADERS
+from wheelfit.server.messages import SECURITY_HEADERS, Application
 from wheelfit.server.rebinding_guard import RebindingGuard, is_on_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from wheelfit.server.asgi import ServedRequest
-    from wheelfit.server.messages import Application
 
 
 _LIMITS = ClientLimits(body_size=0, threads=64, response_timeout=300.0)

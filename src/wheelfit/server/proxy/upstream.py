@@ -21,14 +21,14 @@ from wheelfit.server.backing_services import upstream_dependency
 from wheelfit.server.offering import OfferRules
 from wheelfit.server.pages import JSON
 from wheelfit.sources.body import decompressed
-from wheelfit.sources.bridges.repository import BridgedRepository
+from wheelfit.sources.bridges.repository import BridgedRepository, OpenIndex
 from wheelfit.sources.cached_pages import Copy, SharedPages
 from wheelfit.sources.client import PAGE_LIMIT, Answer, unreachable
 from wheelfit.sources.cooldown import Cooldown
 from wheelfit.sources.file_readers import DelegatedFiles
 from wheelfit.sources.find_links import FileIndex
 from wheelfit.sources.memory_cache import MemoryCache
-from wheelfit.sources.page import ACCEPT, BRIDGE, VARIANTS_SUFFIX
+from wheelfit.sources.page import ACCEPT, BRIDGE, VARIANTS_SUFFIX, ProjectPage
 from wheelfit.sources.parsed_pages import ParsedPages
 from wheelfit.sources.project_list import parse_project_list
 from wheelfit.sources.transport import Interrupted
@@ -43,9 +43,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.sources.bridges.catalogue import BridgeCatalogue
-    from wheelfit.sources.bridges.repository import OpenIndex
     from wheelfit.sources.open import Web
-    from wheelfit.sources.page import ProjectPage
 
 
 _ACCEPT_HTML = "application/vnd.pypi.simple.v1+html, text/html; q=0.9"

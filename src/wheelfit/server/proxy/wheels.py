@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.server.messages import Disconnect, FilePart
 from wheelfit.server.proxy.choosing import fingerprint
-from wheelfit.sources.client import unexpected
+from wheelfit.sources.client import Client, unexpected
 from wheelfit.sources.local_files import path_of
 from wheelfit.sources.memory_cache import MemoryCache
 from wheelfit.sources.ranged_file import RangedFile
@@ -25,19 +25,16 @@ from wheelfit.sources.repository import Content
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.bytes_source import open_local
+from wheelfit.wheels.bytes_source import ByteSource, open_local
 from wheelfit.wheels.remote import FIRST_REQUEST, RangeUnsupported, Span, announced_extent
-from wheelfit.wheels.virtual_wheel import with_metadata
+from wheelfit.wheels.virtual_wheel import VirtualWheel, with_metadata
 from wheelfit_runtime.errors import HashMismatch, UnexpectedStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from wheelfit.server.proxy.upstream import Upstream
-    from wheelfit.sources.client import Client
     from wheelfit.sources.page import File
-    from wheelfit.wheels.bytes_source import ByteSource
-    from wheelfit.wheels.virtual_wheel import VirtualWheel
 
 
 _STORE_KIND = "members"

@@ -7,35 +7,29 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from packaging.metadata import parse_email
+from packaging.metadata import RawMetadata, parse_email
 
 from wheelfit.core.filename import release_of
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
-from wheelfit.resolution.explain import explain_choice
-from wheelfit.resolution.listing import sort_page
-from wheelfit.resolution.overview import metadata_of, overview
+from wheelfit.resolution.explain import Explanation, explain_choice
+from wheelfit.resolution.listing import Listing, Release, Wheel, sort_page
+from wheelfit.resolution.overview import Overview, metadata_of, overview
 from wheelfit.resolution.release_metadata import MetadataPolicy
-from wheelfit.server.site.machines import default_target, overview_hosts
+from wheelfit.server.site.machines import SiteMachine, default_target, overview_hosts
 from wheelfit.server.site.readme import render_readme
 from wheelfit.sources.file_readers import SinglePageRepository
 from wheelfit.sources.memory_cache import MemoryCache
-from wheelfit.sources.page import VARIANTS_SUFFIX, time_of_upload
+from wheelfit.sources.page import VARIANTS_SUFFIX, ProjectPage, time_of_upload
 from wheelfit_runtime.errors import FileProblem, InvalidWheel, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
     from datetime import datetime
 
-    from packaging.metadata import RawMetadata
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
     from wheelfit.core.labels import Label
-    from wheelfit.resolution.explain import Explanation
-    from wheelfit.resolution.listing import Listing, Release, Wheel
-    from wheelfit.resolution.overview import Overview
-    from wheelfit.server.site.machines import SiteMachine
-    from wheelfit.sources.page import ProjectPage
     from wheelfit.sources.repository import Files, Index
 
 

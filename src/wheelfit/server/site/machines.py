@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import parse_qs
 
-from wheelfit.core.host_file import HostDetector, HostInterpreter
+from wheelfit.core.host_file import HostDetector, HostFile, HostInterpreter
 from wheelfit.core.host_file_mapping import parse_host_file
 from wheelfit.errors import StorageUnavailable
 from wheelfit.locking.environments import environments_for
 from wheelfit.resolution.overview import OverviewHost
 from wheelfit.resolution.preset_hosts import host_of_preset, presets_for
-from wheelfit.server.store.blobs import draft_in
+from wheelfit.server.store.blobs import Draft, draft_in
 from wheelfit.server.uploads.form import FormLimits, read_form
 from wheelfit_runtime.errors import FileProblem, UnknownHost, UserError
 from wheelfit_runtime.platforms import providers
@@ -31,10 +31,8 @@ if TYPE_CHECKING:
     from packaging.tags import Tag
 
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.host_file import HostFile
     from wheelfit.core.target import Target
     from wheelfit.server.messages import Request
-    from wheelfit.server.store.blobs import Draft
     from wheelfit_runtime.platforms.hardware_family import HardwareFamily
 
 

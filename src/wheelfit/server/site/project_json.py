@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.filename import release_of, wheel_filename_of
-from wheelfit.sources.page import VARIANTS_SUFFIX, time_of_upload
+from wheelfit.sources.page import VARIANTS_SUFFIX, File, time_of_upload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from wheelfit.core.osv import Vulnerability
     from wheelfit.server.site.facts import ProjectFacts
-    from wheelfit.sources.page import File
 
 _TEXTS = (
     "author", "author_email", "description", "description_content_type", "download_url",

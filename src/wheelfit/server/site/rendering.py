@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from wheelfit.core.sizes import size_in_words
 from wheelfit.core.tag_phrases import platforms_in_words, pythons_in_words
 from wheelfit.errors import NeedsExtra
-from wheelfit.sources.page import time_of_upload
+from wheelfit.sources.page import File, time_of_upload
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from packaging.tags import Tag
 
     from wheelfit.resolution.overview import LabelRow
-    from wheelfit.sources.page import File
 
 
 _MAX_ITEMS = 4

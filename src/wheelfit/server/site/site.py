@@ -12,13 +12,13 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.versions import version_of
 from wheelfit.errors import StorageUnavailable
-from wheelfit.server.messages import Response, content_response, etag_of
+from wheelfit.server.messages import Request, Response, content_response, etag_of
 from wheelfit.server.offering import withheld_reason
-from wheelfit.server.site.facts import SiteFacts, is_web_address
+from wheelfit.server.site.facts import ProjectFacts, ReleaseFacts, SiteFacts, is_web_address
 from wheelfit.server.site.links import ListPart, PageAddress, page_query, part_of, segment
 from wheelfit.server.site.machines import (
     PYTHON_NAMES,
@@ -43,15 +43,12 @@ from wheelfit_runtime.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from packaging.utils import NormalizedName
     from packaging.version import Version
 
     from wheelfit.core.labels import Label
     from wheelfit.core.osv import Vulnerability
     from wheelfit.resolution.explain import Explanation
     from wheelfit.resolution.overview import Overview
-    from wheelfit.server.messages import Request
-    from wheelfit.server.site.facts import ProjectFacts, ReleaseFacts
     from wheelfit.server.site.machines import SiteMachine
     from wheelfit.sources.advisories import Advisories
     from wheelfit.sources.page import File

@@ -6,12 +6,11 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
-from wheelfit.server.store.database import insert, timestamp
+from wheelfit.server.store.database import Database, Execute, Value, insert, timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wheelfit.server.store.database import Database, Execute, Value
 
 
 Action = Literal[

@@ -6,7 +6,7 @@ import errno
 import hashlib
 import os
 import secrets
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -18,7 +18,6 @@ from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from contextlib import AbstractContextManager
     from pathlib import Path
     from typing import Literal
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from contextlib import contextmanager
-from datetime import UTC
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -14,7 +14,6 @@ from wheelfit_runtime.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from datetime import datetime
 
     from wheelfit.server.backing_services import Dependency, DependencyUse
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING
 
 from wheelfit.server.messages import FilePart
@@ -21,7 +21,6 @@ from wheelfit.wheels.rooted_folder import RootedFolder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from wheelfit.server.store.blobs import Draft

@@ -15,8 +15,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wheelfit.core.strict_json import shortened
-from wheelfit.server.store.blobs import FILE_MODE, make_folder, reporting_disk_errors
-from wheelfit.server.store.database import MIGRATIONS, insert
+from wheelfit.server.store.blobs import FILE_MODE, Blobs, make_folder, reporting_disk_errors
+from wheelfit.server.store.database import MIGRATIONS, Database, Execute, Row, Value, insert
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.wheels.atomic_write import new_file, write_all
 from wheelfit_runtime.errors import FileProblem, IntegrityError
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from wheelfit.server.store.blobs import Blobs
-    from wheelfit.server.store.database import Database, Execute, Row, Value
     from wheelfit.sources.progress import Progress
 
 RECORDS = "records.jsonl"

@@ -5,18 +5,16 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.server.storage import open_storage, reporting_storage_failures, without_options
-from wheelfit.server.store.blobs import Blob, check_digest, draft_in, remove_drafts_before
+from wheelfit.server.store.blobs import Blob, Draft, check_digest, draft_in, remove_drafts_before
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from contextlib import AbstractContextManager
 
-    from wheelfit.server.store.blobs import Draft
 
 
 _MISSING = (FileNotFoundError,)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from wheelfit.server.backing_services import Dependency
-from wheelfit.server.store.blobs import GuardedBlobs, probe
-from wheelfit.server.store.database import timestamp
+from wheelfit.server.store.blobs import Blobs, GuardedBlobs, probe
+from wheelfit.server.store.database import Database, timestamp
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.store.sessions import Sessions
 from wheelfit.server.store.sql_records import Records
@@ -23,12 +23,9 @@ from wheelfit_runtime.wording import count_of, listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from datetime import datetime
     from typing import Self
 
     from wheelfit.server.store.audit import Actor
-    from wheelfit.server.store.blobs import Blobs
-    from wheelfit.server.store.database import Database
 
 
 DATABASE = "index.sqlite3"

@@ -12,13 +12,12 @@ from urllib.parse import urlsplit, urlunsplit
 
 from wheelfit.errors import NeedsExtra, StorageUnavailable
 from wheelfit.server.backing_services import Dependency, DependencyUse
-from wheelfit.server.store.database import Database
+from wheelfit.server.store.database import Database, Execute, Row, Value
 from wheelfit_runtime.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from wheelfit.server.store.database import Execute, Row, Value
 
 
 _LOCK_TIMEOUT = 30.0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from packaging.version import Version
 
 from wheelfit.core.project_patterns import fits
-from wheelfit.server.store.records import Violation
+from wheelfit.server.store.records import NewFile, StoredFile, Violation
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.server.store.database import Execute
-    from wheelfit.server.store.records import NewFile, StoredFile
 
 
 class ProjectRules(NamedTuple):

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from wheelfit.errors import UploadRefused
-from wheelfit.sources.page import ACTIVE
+from wheelfit.sources.page import ACTIVE, Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.core.labels import Label
-    from wheelfit.sources.page import Status
 
 
 PUBLISHED = ""

@@ -7,30 +7,24 @@ from dataclasses import asdict
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from packaging.utils import canonicalize_version
+from packaging.utils import NormalizedName, canonicalize_version
 from packaging.version import Version
 
 from wheelfit.core.filename import index_file_name
-from wheelfit.core.index_metadata import combine, contradictions, read_wheel_document
+from wheelfit.core.index_metadata import Contradiction, combine, contradictions, read_wheel_document
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import write_document
 from wheelfit.errors import InconsistentDocuments
-from wheelfit.server.store.database import insert
-from wheelfit.server.store.project_rules import quota_violations
-from wheelfit.server.store.records import PUBLISHED, ReleaseDocument, Violation, refusal
+from wheelfit.server.store.database import Execute, Row, insert
+from wheelfit.server.store.project_rules import ProjectRules, quota_violations
+from wheelfit.server.store.records import PUBLISHED, NewFile, ReleaseDocument, Violation, refusal
 from wheelfit.sources.page import ACTIVE, Status
 from wheelfit_runtime.errors import InvalidDocument, InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from packaging.utils import NormalizedName
-
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.index_metadata import Contradiction
-    from wheelfit.server.store.database import Execute, Row
-    from wheelfit.server.store.project_rules import ProjectRules
-    from wheelfit.server.store.records import NewFile
 
 
 class WheelDocument(NamedTuple):

@@ -10,15 +10,13 @@ from packaging.utils import NormalizedName, canonicalize_version
 from packaging.version import Version
 
 from wheelfit.server.store.audit import Actor, add_entries
-from wheelfit.server.store.database import insert
-from wheelfit.server.store.records import PUBLISHED, Violation, refusal, single_refusal
+from wheelfit.server.store.database import Database, Execute, insert
+from wheelfit.server.store.records import PUBLISHED, Stage, Violation, refusal, single_refusal
 from wheelfit.server.store.release_documents import owners_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from wheelfit.server.store.database import Database, Execute
-    from wheelfit.server.store.records import Stage
 
 SessionStatus = Literal["open", "published", "canceled"]
 """There is neither ``processing`` nor ``error``: publishing completes before its response."""

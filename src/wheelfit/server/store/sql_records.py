@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Literal, cast
 from packaging.utils import NormalizedName, canonicalize_version
 
 from wheelfit.core.filename import parse_index_file_name
-from wheelfit.server.store.audit import Actor, AuditLog, add_entries
-from wheelfit.server.store.database import insert, migrate
-from wheelfit.server.store.project_rules import NO_RULES
+from wheelfit.server.store.audit import Action, Actor, AuditLog, add_entries
+from wheelfit.server.store.database import Database, Execute, Row, Value, insert, migrate
+from wheelfit.server.store.project_rules import NO_RULES, ProjectRules
 from wheelfit.server.store.records import (
     PUBLISHED,
     ListedDocument,
@@ -52,9 +52,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Self
 
-    from wheelfit.server.store.audit import Action
-    from wheelfit.server.store.database import Database, Execute, Row, Value
-    from wheelfit.server.store.project_rules import ProjectRules
     from wheelfit.server.store.records import NewFile, Scope
     from wheelfit.sources.page import Status
 

@@ -9,17 +9,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import StorageUnavailable
-from wheelfit.server.backing_services import Dependency
+from wheelfit.server.backing_services import Dependency, DependencyUse
 from wheelfit.server.store.blobs import FILE_MODE, disk_error, make_folder
-from wheelfit.server.store.database import Database
+from wheelfit.server.store.database import Database, Row, Value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
     from typing import Literal
 
-    from wheelfit.server.backing_services import DependencyUse
-    from wheelfit.server.store.database import Row, Value
 
 
 _WRITER_TIMEOUT = 30.0

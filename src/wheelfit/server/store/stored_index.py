@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from wheelfit.core.filename import project_of
-from wheelfit.server.store.records import PUBLISHED
+from wheelfit.server.store.records import PUBLISHED, ListedDocument, RecentUpload, StoredFile
 from wheelfit.sources.file_readers import ContentFiles
 from wheelfit.sources.page import VARIANTS_SUFFIX, File, ProjectPage
 from wheelfit.sources.repository import Content, content_of, url_of
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.server.store.opening import Store
-    from wheelfit.server.store.records import ListedDocument, RecentUpload, StoredFile
 
 
 _METADATA = ".metadata"

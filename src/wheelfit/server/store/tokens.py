@@ -5,21 +5,19 @@ from __future__ import annotations
 import hashlib
 import secrets
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from wheelfit.core.project_patterns import fits
 from wheelfit.server.store.database import timestamp
-from wheelfit.server.store.records import Stage, Token
+from wheelfit.server.store.records import Scope, Stage, Token
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from datetime import datetime
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.server.store.records import Scope
     from wheelfit.server.store.sql_records import Records
 
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from wheelfit.server.store.database import insert
-
-if TYPE_CHECKING:
-    from wheelfit.server.store.database import Database
+from wheelfit.server.store.database import Database, insert
 
 
 class Cursor(NamedTuple):

@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from packaging.specifiers import InvalidSpecifier
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.filename import parse_index_file_name
 from wheelfit.core.versions import parse_specifiers, version_of
 from wheelfit.errors import AttestationProblem, UploadRefused
 from wheelfit.server.store.database import timestamp
-from wheelfit.server.store.project_rules import NO_RULES
-from wheelfit.server.store.records import PUBLISHED, Violation, violations_of
+from wheelfit.server.store.project_rules import NO_RULES, ProjectRules
+from wheelfit.server.store.records import PUBLISHED, NewFile, Violation, violations_of
 from wheelfit.server.uploads.rules import check_file, check_name, provenance_of
 from wheelfit.sources.attestations import verify_provenance
-from wheelfit.sources.page import time_of_upload
+from wheelfit.sources.page import File, time_of_upload
 from wheelfit_runtime.errors import UserError
 from wheelfit_runtime.wording import count_of
 
@@ -27,15 +27,11 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import TypeAlias
 
-    from packaging.utils import NormalizedName
     from packaging.version import Version
 
     from wheelfit.server.store.blobs import Draft
     from wheelfit.server.store.opening import Store
-    from wheelfit.server.store.project_rules import ProjectRules
-    from wheelfit.server.store.records import NewFile
     from wheelfit.server.uploads.form import Upload
-    from wheelfit.sources.page import File
 
     _Comparison: TypeAlias = tuple[bytes | None, tuple[Violation, ...]]
 

@@ -6,7 +6,7 @@ The upload API of all publishing tools: one ``multipart/form-data`` request with
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,7 +15,6 @@ from wheelfit.server.store.records import single_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from contextlib import AbstractContextManager
 
     from wheelfit.server.messages import Body
     from wheelfit.server.store.blobs import Draft

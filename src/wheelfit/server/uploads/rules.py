@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from packaging.metadata import InvalidMetadata, Metadata, parse_email
 
-from wheelfit.checking.findings import Severity
+from wheelfit.checking.findings import Finding, Severity
 from wheelfit.checking.tool_profiles import CheckOptions
 from wheelfit.checking.wheels.wheel import check_wheel
-from wheelfit.core.core_metadata import read_metadata
-from wheelfit.core.filename import NEWER_FORMAT, is_newer_format, sdist_release
+from wheelfit.core.core_metadata import CoreMetadata, read_metadata
+from wheelfit.core.filename import NEWER_FORMAT, WheelFilename, is_newer_format, sdist_release
 from wheelfit.core.labels import writer_faults
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import shortened
@@ -46,9 +46,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from wheelfit.checking.findings import Finding
-    from wheelfit.core.core_metadata import CoreMetadata
-    from wheelfit.core.filename import WheelFilename
 
     CheckedProvenance: TypeAlias = tuple[bytes | None, tuple[Violation, ...]]
 

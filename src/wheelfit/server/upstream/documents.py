@@ -17,7 +17,7 @@ from wheelfit.core.filename import (
     wheel_filename_of,
 )
 from wheelfit.core.index_metadata import combine, read_wheel_document
-from wheelfit.core.labels import NULL
+from wheelfit.core.labels import NULL, Label
 from wheelfit.core.metadata import write_document
 from wheelfit.errors import InconsistentDocuments
 from wheelfit.sources.page import File
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from wheelfit.core.labels import Label
     from wheelfit.sources.repository import Files
 
 

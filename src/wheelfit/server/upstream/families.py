@@ -7,24 +7,21 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from msgspec import structs
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.filename import project_of
 from wheelfit.server.messages import not_acceptable, not_found, page_response, redirect_to
 from wheelfit.server.pages import choose_type, write_project
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.sources.file_readers import ContentFiles
-from wheelfit.sources.page import ProjectPage
+from wheelfit.sources.page import File, ProjectPage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
 
-    from packaging.utils import NormalizedName
-
     from wheelfit.core.bridges import BridgeFamily
     from wheelfit.server.messages import Request, Response
     from wheelfit.server.upstream.opening import MirroredFamily
-    from wheelfit.sources.page import File
     from wheelfit.sources.repository import Content, Index, Redirect
 
 _FILES = "files"

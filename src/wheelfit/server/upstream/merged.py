@@ -16,14 +16,13 @@ from wheelfit.core.project_patterns import fits
 from wheelfit.server.upstream.documents import release_of_variant
 from wheelfit.sources.file_readers import ContentFiles
 from wheelfit.sources.memory_cache import MemoryCache
-from wheelfit.sources.page import OtherPages, ProjectPage
+from wheelfit.sources.page import File, OtherPages, ProjectPage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.sources.page import File
     from wheelfit.sources.repository import Content, Index, Redirect
 
 

@@ -17,17 +17,17 @@ from wheelfit.core.filename import (
     wheel_filename_of,
 )
 from wheelfit.errors import StorageUnavailable, TooLarge
-from wheelfit.server.backing_services import upstream_dependency
+from wheelfit.server.backing_services import Dependency, upstream_dependency
 from wheelfit.server.offering import OfferRules
-from wheelfit.server.upstream.counts import MirrorCounts
+from wheelfit.server.upstream.counts import Counted, MirrorCounts
 from wheelfit.server.upstream.documents import GENERATED, make_document, missing_documents
-from wheelfit.server.upstream.listings import ProjectPages
+from wheelfit.server.upstream.listings import MirrorListing, ProjectPages
 from wheelfit.server.upstream.pull_through import Pull, Pulls
-from wheelfit.server.upstream.pulled_files import StoredBytes
-from wheelfit.sources.cached_pages import SharedPages
+from wheelfit.server.upstream.pulled_files import PulledFiles, StoredBytes
+from wheelfit.sources.cached_pages import Outcome, SharedPages
 from wheelfit.sources.file_readers import ContentFiles
 from wheelfit.sources.memory_cache import MemoryCache
-from wheelfit.sources.page import ACCEPT, NO_HASHES, ProjectPage
+from wheelfit.sources.page import ACCEPT, NO_HASHES, File, ProjectPage
 from wheelfit.sources.repository import Content, Redirect, content_of, url_of
 from wheelfit.sources.urls import is_loopback, origin, redact, split_userinfo
 from wheelfit.wheels.archive import WheelArchive
@@ -48,15 +48,9 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.server.backing_services import Dependency
-    from wheelfit.server.upstream.counts import Counted
-    from wheelfit.server.upstream.listings import MirrorListing
-    from wheelfit.server.upstream.pulled_files import PulledFiles
     from wheelfit.server.upstream.settings import MirrorSettings
-    from wheelfit.sources.cached_pages import Outcome
     from wheelfit.sources.client import Answer
     from wheelfit.sources.open import Web
-    from wheelfit.sources.page import File
     from wheelfit_runtime.errors import WheelfitError
 
 

@@ -8,18 +8,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.core.bridges import path_in_mirror
+from wheelfit.core.bridges import BridgeFamily, path_in_mirror
 from wheelfit.server.allowed_addresses import UrlRules
 from wheelfit.server.backing_services import Dependency, upstream_dependency
 from wheelfit.server.offering import OfferRules
-from wheelfit.server.store.blobs import GuardedBlobs
+from wheelfit.server.store.blobs import Blobs, GuardedBlobs
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.store.opening import open_blobs
-from wheelfit.server.upstream.listings import LinksPage, UnlistedFiles
+from wheelfit.server.upstream.listings import LinksPage, MirrorListing, UnlistedFiles
 from wheelfit.server.upstream.merged import MergedIndex, MergedSource, OwnerRules
 from wheelfit.server.upstream.mirrored import MAX_THREADS, MirroredIndex
 from wheelfit.server.upstream.pulled_files import PulledFiles
-from wheelfit.server.upstream.settings import UPLOADS_NAME, check_names
+from wheelfit.server.upstream.settings import UPLOADS_NAME, MirrorSettings, check_names
 from wheelfit.sources.open import is_protected_index, open_web
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.sources.urls import origin, redact
@@ -30,10 +30,6 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.core.bridges import BridgeFamily
-    from wheelfit.server.store.blobs import Blobs
-    from wheelfit.server.upstream.listings import MirrorListing
-    from wheelfit.server.upstream.settings import MirrorSettings
     from wheelfit.sources.advisories import Advisories
     from wheelfit.sources.repository import Index
 

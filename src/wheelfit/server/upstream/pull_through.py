@@ -15,9 +15,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from wheelfit.server.messages import FilePart
-from wheelfit.sources.client import unexpected
+from wheelfit.sources.client import Client, unexpected
 from wheelfit.sources.hash_check import HashCheck
-from wheelfit.sources.transport import Interrupted
+from wheelfit.sources.transport import Interrupted, Response
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.remote import RangeUnsupported, Span, announced_extent
 from wheelfit_runtime.errors import (
@@ -35,9 +35,7 @@ if TYPE_CHECKING:
 
     from wheelfit.server.store.blobs import Draft
     from wheelfit.server.upstream.pulled_files import PulledFiles
-    from wheelfit.sources.client import Client
     from wheelfit.sources.page import File
-    from wheelfit.sources.transport import Response
 
 
 _WITHHELD = 1 << 16

@@ -7,12 +7,11 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.server.store.blobs import disk_error
+from wheelfit.server.store.blobs import Blobs, disk_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from wheelfit.server.store.blobs import Blobs
 
 
 _MIN_AGE = 300.0

@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 
 from packaging.tags import compatible_tags, cpython_tags
 
-from wheelfit.core.bridges import is_tag_of_platform, path_in_mirror
+from wheelfit.core.bridges import BridgeFamily, is_tag_of_platform, path_in_mirror
 from wheelfit.core.durations import parse_duration
 from wheelfit.core.filename import wheel_filename_of
 from wheelfit.core.project_patterns import check_patterns, fits
 from wheelfit.core.sizes import parse_size
-from wheelfit.sources.bridges.catalogue import SHIPPED
+from wheelfit.sources.bridges.catalogue import SHIPPED, KnownFamilies
 from wheelfit.sources.cooldown import Cooldown, parse_cutoff
 from wheelfit.sources.urls import origin, redact
 from wheelfit_runtime.errors import InvalidConfiguration, UserError
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.core.bridges import BridgeFamily
     from wheelfit.core.table_reader import Table
-    from wheelfit.sources.bridges.catalogue import KnownFamilies
 
 
 _NAME = pattern(r"[a-z0-9]+(?:[-_.][a-z0-9]+)*", re.IGNORECASE)
