@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from rich.progress import ProgressColumn, TaskID
 
 
-
 class Screen(Protocol):
     """The terminal on which bars are drawn."""
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 
 
-
 REASON = "wheelfit.reason"
 """The key of a scope for the reason phrase, for which ASGI has no field."""
 _PAUSE = 0.1

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
 
-
 _METADATA_SUFFIX = ".metadata"
 _Signature = tuple[int, int, int, int, int]
 """Device, inode, size, and the times of the last changes of content and status."""

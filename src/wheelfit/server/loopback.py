@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from typing import Self
 
 
-
 _HOST = "127.0.0.1"
 _TIMEOUT = 60.0
 _MAX_CONNECTIONS = 500

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-
 _HOST = pattern(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:,/@\s]+))(?::\d{0,5})?")
 _NAME = pattern(r"\[?(?:[0-9a-f.]*:){2,}[0-9a-f.]*\]?|[^\[\]:,/@\s]+")
 _MISDIRECTED = Response.text(

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
-
 def every_group() -> Iterator[OptionGroup]:
     """Yield the groups of the table."""
     for area in AREAS:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-
 _VERSION = 2
 _RESULT = ("projects", "releases", "files", "unreferenced", "notes")
 

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
 
-
 _LIMITS = ClientLimits(body_size=0, threads=64, response_timeout=300.0)
 """Requests have no bodies. A request that waits for an index behind the proxy blocks a thread."""
 _SHUTDOWN_TIMEOUT = 5

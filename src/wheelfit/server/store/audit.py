@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-
 Action = Literal[
     "upload", "stage", "publish", "yank", "unyank", "delete", "status", "open-stage", "drop-stage",
     "create-token", "mint-token", "revoke-token", "clean", "import",

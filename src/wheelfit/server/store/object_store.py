@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 
-
 _MISSING = (FileNotFoundError,)
 _PART_SIZE = 8 << 20
 """Bytes of one part of a large object; S3 accepts 10,000 parts."""

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-
 _LOCK_TIMEOUT = 30.0
 
 _COLUMN_TYPES = MappingProxyType({"bytes": "BYTEA", "number": "BIGINT"})

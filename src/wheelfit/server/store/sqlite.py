@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from typing import Literal
 
 
-
 _WRITER_TIMEOUT = 30.0
 """Seconds that a writer waits for another one."""
 _READER_TIMEOUT = 2.0

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-
     CheckedProvenance: TypeAlias = tuple[bytes | None, tuple[Violation, ...]]
 
 

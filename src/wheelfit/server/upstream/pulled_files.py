@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 
-
 _MIN_AGE = 300.0
 """Seconds after its last use in which a file stays, since a client may be reading it."""
 _TARGET_FILL = 0.9
