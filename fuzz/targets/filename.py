@@ -17,7 +17,7 @@ from wheelfit.core.filename import (
     with_label,
 )
 from wheelfit.core.labels import Label, is_label
-from wheelfit.core.versions import is_endless
+from wheelfit.core.versions import has_too_many_digits
 from wheelfit.errors import InvalidFilename
 
 LONGEST = 600
@@ -105,7 +105,7 @@ def check_refused(text: str) -> None:
         return
     tags = text.removesuffix(".whl").split("-")[-3:]
     combinations = math.prod(len(part.split(".")) for part in tags)
-    assert is_endless(text) or combinations > MOST_TAGS or not USUAL.fullmatch(text)
+    assert has_too_many_digits(text) or combinations > MOST_TAGS or not USUAL.fullmatch(text)
 
 
 def check_index_file_name(text: str) -> None:

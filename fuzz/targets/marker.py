@@ -12,7 +12,7 @@ from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
 from wheelfit.core.marker_grammar import VARIANT_VARIABLES
 from wheelfit.core.markers import Marker, VariantContext, parse_marker
 from wheelfit.core.properties import PropertySet
-from wheelfit.core.versions import is_endless
+from wheelfit.core.versions import has_too_many_digits
 from wheelfit.errors import InvalidMarker
 
 LONGEST = 1000
@@ -118,7 +118,7 @@ def check_variants(marker: Marker) -> None:
 
 def check_standard(text: str, marker: Marker | None) -> None:
     """Check that without variant variables a marker is what packaging says it is (F-100)."""
-    if is_endless(text) or text.count("(") > DEEPEST:
+    if has_too_many_digits(text) or text.count("(") > DEEPEST:
         return  # refused, where packaging fails
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of escapes that Python does not know

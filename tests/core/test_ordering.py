@@ -110,7 +110,7 @@ class TestWorkedExample:
         ranking = Ranking(DOCUMENT, SUPPORT, Preferences())
         key = ranking.key(VARIANTS[Label("cu126_mkl")])
         assert key is not None
-        assert [str(item) for item in ranking.best(key)] == [
+        assert [str(item) for item in ranking.best_properties(key)] == [
             "nvidia :: cuda_version_lower_bound :: 12.6",
             "nvidia :: sm_arch :: 89_real",
             "blas :: library :: mkl",

@@ -26,7 +26,7 @@ from installation.scene import (
 )
 
 from wheelfit.errors import NotRecoverable
-from wheelfit.installation.journal import JournalStage, mark_of, stage_of
+from wheelfit.installation.journal import JournalStage, journal_stage_of, mark_of
 from wheelfit.installation.recovery import RecoveryOutcome, recover
 from wheelfit.installation.removal import files_in_record
 from wheelfit.testing.file_systems import (
@@ -106,7 +106,7 @@ class TestKilled:
         """Whenever it was killed, the result is exactly the old or exactly the new."""
         seen = set()
         for number, root in killed(tmp_path, kind):
-            stage = stage_of(places_of(root))
+            stage = journal_stage_of(places_of(root))
             done = recover(places_of(root))
             found = tree(root)
             assert found in (before, after), number
@@ -337,7 +337,7 @@ class TestJournal:
         """Return an environment whose change was interrupted."""
         places = make(tmp_path / "env")
         interrupt(places, 30)
-        assert stage_of(places) is JournalStage.JOURNAL
+        assert journal_stage_of(places) is JournalStage.JOURNAL
         return places
 
     @pytest.fixture

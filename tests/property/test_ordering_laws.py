@@ -209,7 +209,7 @@ def test_keys_are_ascending(
     key = ranking.key(wanted)
     if key is not None:
         assert list(key) == sorted(key)
-        best = ranking.best(key)
+        best = ranking.best_properties(key)
         assert {Feature(item.namespace, item.feature) for item in best} == {
             feature for feature, _ in wanted.features()
         }

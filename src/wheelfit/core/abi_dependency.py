@@ -21,7 +21,7 @@ from packaging.version import InvalidVersion, Version
 
 from wheelfit.core.providers import ABI_DEPENDENCY, BuiltinProvider, Provider
 from wheelfit.core.strict_json import shown
-from wheelfit.core.versions import is_endless, parse_version
+from wheelfit.core.versions import has_too_many_digits, parse_version
 from wheelfit_runtime.patterns import pattern
 from wheelfit_runtime.platforms.features import Detection, FeatureConfig, Status
 from wheelfit_runtime.platforms.words import properties_text
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.properties import Feature, PropertySet
 
-OVERRIDE = "VARIANT_ABI_DEPENDENCY"
+ABI_OVERRIDE = "VARIANT_ABI_DEPENDENCY"
 """Environment variable that declares versions: ``torch==2.8.0,numpy==2.1`` (P-57)."""
 
 
@@ -60,7 +60,7 @@ _VALUE = pattern(r"(0|[1-9]\d*)(\.(0|[1-9]\d*)){0,2}", re.ASCII)
 @lru_cache(maxsize=4096)
 def _parse_value(value: str) -> tuple[int, ...] | None:
     """Return the numbers of a value; None if it is not valid (P-47)."""
-    if _VALUE.fullmatch(value) is None or is_endless(value):
+    if _VALUE.fullmatch(value) is None or has_too_many_digits(value):
         return None
     return tuple(map(int, value.split(".")))
 
@@ -298,5 +298,5 @@ def read_override(text: str) -> tuple[dict[NormalizedName, KnownVersion], tuple[
         if not equals:
             ignored.append(f"{item!r} is ignored, write it as torch==2.8.0")
             continue
-        versions[project] = KnownVersion(version, f"is declared by {OVERRIDE}")
+        versions[project] = KnownVersion(version, f"is declared by {ABI_OVERRIDE}")
     return versions, tuple(ignored)

@@ -17,7 +17,7 @@ from packaging.utils import BuildTag, NormalizedName, canonicalize_name, parse_s
 
 from wheelfit.core.labels import Label, is_label
 from wheelfit.core.strict_json import shortened
-from wheelfit.core.versions import is_endless, version_of
+from wheelfit.core.versions import has_too_many_digits, version_of
 from wheelfit.errors import InvalidFilename
 from wheelfit_runtime.patterns import pattern
 from wheelfit_runtime.wording import count_of
@@ -236,7 +236,7 @@ def project_of(filename: str) -> NormalizedName | None:
 
 def _build(text: str, part: str) -> BuildTag:
     match = _BUILD.fullmatch(part)
-    if match is None or is_endless(part):  # F-13: of 7 parts the third must be one
+    if match is None or has_too_many_digits(part):  # F-13: of 7 parts the third must be one
         _refuse(text, f"{_shown(part)} is not a valid build tag")
     digits, rest = match.groups()
     return (int(digits), rest)

@@ -148,7 +148,7 @@ class _Table(Table):
     report: _Reader
 
     def fail(self, key: str, message: str, *, hint: str | None = None) -> NoReturn:
-        """Raise the error for a key."""
+        """Raise the error for a key, as `fault` does; this one is typed as never returning."""
         self.report(Fault(self.path(key), message), hint)
 
     def only(self, *known: str) -> None:
@@ -350,6 +350,7 @@ def _interpreter_mapping(interpreter: HostInterpreter) -> dict[str, Any]:
     )
 
 
+# The first two tags, joined by a space.
 _LINUX_TAGS = re.compile(
     r"linux_(?P<machine>\S+) (?:many|musl)linux_[12]_(?P<minor>\d+)_(?P=machine)"
 )

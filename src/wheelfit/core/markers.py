@@ -34,7 +34,7 @@ from wheelfit.core.marker_grammar import (
     without_outer_parentheses,
 )
 from wheelfit.core.properties import EMPTY, PropertySet
-from wheelfit.core.versions import is_endless
+from wheelfit.core.versions import has_too_many_digits
 from wheelfit.errors import InvalidMarker
 
 if TYPE_CHECKING:
@@ -264,7 +264,7 @@ def _compare(left: str, operator: str, right: str | AbstractSet[str], *, as_vers
 
 @lru_cache(maxsize=1024)
 def _specifier(text: str) -> Specifier | None:
-    if is_endless(text):
+    if has_too_many_digits(text):
         return None
     try:
         return Specifier(text)

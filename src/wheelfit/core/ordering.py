@@ -282,7 +282,7 @@ class Ranking:
         keys.sort()
         return tuple(keys)
 
-    def best(self, key: Iterable[FeatureKey]) -> tuple[Property, ...]:
+    def best_properties(self, key: Iterable[FeatureKey]) -> tuple[Property, ...]:
         """Return the best property of each feature, most important first."""
         return tuple(self._properties[feature_key] for feature_key in key)
 

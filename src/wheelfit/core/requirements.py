@@ -17,7 +17,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.marker_grammar import parse_expression
 from wheelfit.core.markers import Marker, VariantContext, parse_marker
-from wheelfit.core.versions import is_endless
+from wheelfit.core.versions import has_too_many_digits
 from wheelfit.errors import InvalidMarker, InvalidRequirement
 from wheelfit_runtime.patterns import pattern
 
@@ -139,7 +139,7 @@ def _marker(text: str, start: int) -> Marker:
 
 def _parse_head(head: str, text: str, marker: Marker | None = None) -> Requirement:
     """Read a requirement up to its marker; the whole text is for errors."""
-    if is_endless(head.partition("@")[0]):
+    if has_too_many_digits(head.partition("@")[0]):
         raise InvalidRequirement("a number in it has too many digits", source=text)
     requirement = _read_head(head, text, marker)
     if len(requirement.name) > _LONGEST_NAME:

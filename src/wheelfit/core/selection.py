@@ -247,7 +247,7 @@ class _Judge(Struct, eq=False):
         return self.rejected_by_variant, self.rejected_by_listing, self.rejected_by_tags
 
     def _put_installed_first(self, fitting: list[WheelFilename]) -> WheelFilename | None:
-        """Put the wheels of the installed label first; return the best wheel if it has another."""
+        """Put the wheels of the installed label first; return the best one if displaced."""
         if self.installed is None or not fitting or fitting[0].label == self.installed:
             return None
         better = fitting[0]
@@ -295,7 +295,7 @@ class _Judge(Struct, eq=False):
         return "the best fitting wheel" if len(fitting) > 1 else "the only wheel that fits"
 
     def _best(self, variant: RankedVariant) -> str:
-        best = () if self.ranking is None else self.ranking.best(variant.key)
+        best = () if self.ranking is None else self.ranking.best_properties(variant.key)
         return features_text(
             (Feature(item.namespace, item.feature), (item.value,)) for item in best
         )
@@ -345,10 +345,11 @@ class _Comparison(Struct, eq=False):
         for better, worse in zip_longest(winner.key, loser.key):
             if better is None or better == worse:
                 continue
+            # The same feature, with another value.
             if worse is not None and better[:2] == worse[:2]:
-                better_property, worse_property = self.ranking.best((better, worse))
+                better_property, worse_property = self.ranking.best_properties((better, worse))
                 return f"{preferred}: {better_property} before {worse_property.value}"
-            (additional,) = self.ranking.best((better,))
+            (additional,) = self.ranking.best_properties((better,))
             also = "also " if loser.key and set(loser.key) < set(winner.key) else ""
             return f"{preferred}: it {also}has {additional}"
         return f"{preferred}: the same properties fit, and its label comes first"

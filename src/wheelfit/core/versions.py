@@ -20,10 +20,10 @@ a small archive may have millions of them.
 """
 
 
-def is_endless(text: str) -> bool:
+def has_too_many_digits(text: str) -> bool:
     """Return whether a text has a number with too many digits for a version.
 
-    >>> is_endless("2026.11.30"), is_endless("9" * 5000)
+    >>> has_too_many_digits("2026.11.30"), has_too_many_digits("9" * 5000)
     (False, True)
     """
     return _TOO_MANY_DIGITS.search(text) is not None
@@ -34,7 +34,7 @@ def parse_version(text: str) -> Version:
 
     :raises packaging.version.InvalidVersion: the text is not a version.
     """
-    if is_endless(text):
+    if has_too_many_digits(text):
         raise InvalidVersion("a number in it has too many digits")
     return Version(text)
 
@@ -52,7 +52,7 @@ def parse_specifiers(text: str) -> SpecifierSet:
 
     :raises packaging.specifiers.InvalidSpecifier: the text is not a set of specifiers.
     """
-    if is_endless(text):
+    if has_too_many_digits(text):
         raise InvalidSpecifier("a number in it has too many digits")
     if len(text) > _MAX_SPECIFIERS_LENGTH:
         raise InvalidSpecifier(f"it has more than {_MAX_SPECIFIERS_LENGTH} characters")

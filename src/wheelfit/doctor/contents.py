@@ -142,6 +142,7 @@ def _files(entry: Installed) -> Iterator[OwnedFile]:
         return  # other package managers keep their records elsewhere
     for row in parse_record(data, where=str(entry.path / "RECORD")).rows:
         path = row.path
+        # On Windows every path is normalised, as it has other separators.
         may_lead_out = os.altsep or ".." in path or path.startswith(("/", "."))
         if may_lead_out:
             path = os.path.normpath(os.path.join(location, path))  # noqa: PTH118 - many paths

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wheelfit.checking.findings import Finding, Location, Severity
-from wheelfit.core.abi_dependency import OVERRIDE
+from wheelfit.core.abi_dependency import ABI_OVERRIDE
 from wheelfit.doctor import diagnoses
 from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.platforms.child_processes import Answer, Ending, Processes, Question
@@ -109,10 +109,10 @@ def override_findings(
         yield Location(name).finding(
             diagnoses.OVERRIDE_IN_EFFECT, f"{override} replaces what is detected"
         )
-    if declared := view.environ.get(OVERRIDE):  # P-57
-        yield Location(OVERRIDE).finding(
+    if declared := view.environ.get(ABI_OVERRIDE):  # P-57
+        yield Location(ABI_OVERRIDE).finding(
             diagnoses.OVERRIDE_IN_EFFECT,
-            f"{OVERRIDE}={declared} replaces the versions of installed packages",
+            f"{ABI_OVERRIDE}={declared} replaces the versions of installed packages",
         )
     for name in unknown_overrides(view.environ, namespaces):
         yield Location(name).finding(

@@ -57,7 +57,7 @@ class UnmetRequirement(NamedTuple):
         return parse_requirement(self.requirement).project
 
     @property
-    def remedy(self) -> str:
+    def to_install(self) -> str:
         """The requirement to install, such as ``urllib3>=2.8,<3``."""
         if self.missing_file is not None and self.installed_version is not None:
             return f"{self.name}=={self.installed_version}"

@@ -51,7 +51,7 @@ class LoadedLibrary:
     """Its owner in words: a package with its version, a toolkit, the driver, or the system."""
     package: Package | None = None
     version: str = ""
-    """The version of a package that is only this library; else the one in the file name."""
+    """The version of its package if that has no other library; else the one in its file name."""
     cuda_major: int | None = None
     """The CUDA major that it belongs to, by its name or else by its package."""
 
@@ -86,7 +86,7 @@ def examine_process(pid: int | None, view: SystemView | None = None) -> Examined
     ]
     packages = _packages(view, mapped)
     owners = {file.path: package for package in packages for file in package.files}
-    majors = {
+    cuda_majors = {
         package: tuple(build_of(package, owned_libraries(package)).cuda)
         for package in dict.fromkeys(
             owners[file.path] for file, _ in identified if file.path in owners
@@ -96,8 +96,8 @@ def examine_process(pid: int | None, view: SystemView | None = None) -> Examined
     for file, library in identified:
         package = owners.get(file.path)
         major = library.cuda_major
-        if major is None and package is not None and len(majors[package]) == 1:
-            (major,) = majors[package]
+        if major is None and package is not None and len(cuda_majors[package]) == 1:
+            (major,) = cuda_majors[package]
         libraries.append(
             LoadedLibrary(
                 file,
@@ -266,7 +266,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _foreign_library_findings(process: ExaminedProcess, location: Location) -> Iterator[Finding]:
-    """Yield findings about libraries loaded from outside of the package that contains them."""
+    """Yield findings about libraries loaded from elsewhere, although a package has them."""
     installed: dict[str, list[OwnedLibrary]] = defaultdict(list)
     for package in process.packages:
         for owned in owned_libraries(package):

@@ -27,7 +27,7 @@ def install_command(unmet: Sequence[UnmetRequirement], uv: str | None) -> list[s
 
     :param uv: the path of uv; None: the command runs pip of this environment.
     """
-    requirements = list(dict.fromkeys(requirement.remedy for requirement in unmet))
+    requirements = list(dict.fromkeys(requirement.to_install for requirement in unmet))
     options = ["--no-deps", "--force-reinstall", "--", *requirements]
     if uv is not None:
         return [uv, "pip", "install", "--python", sys.executable, *options]

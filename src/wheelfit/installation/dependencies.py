@@ -89,7 +89,9 @@ class InstalledRequirements(Struct, frozen=True):
     def on(self, name: NormalizedName) -> tuple[InstalledRequirement, ...]:
         """Return the requirements of others on a package, with those of all extras."""
         return tuple(
-            need for need in self.needs if need.requirement.name == name != need.dependent.name
+            need
+            for need in self.needs
+            if need.requirement.name == name and need.dependent.name != name
         )
 
 
@@ -113,6 +115,7 @@ def _needs(
                 if requirement.applies(environment, "", context):
                     yield InstalledRequirement(entry, requirement, installed)
                     continue
+                # An absent package is no unmet requirement: nobody may have requested the extra.
                 for extra in sorted(metadata.provides_extra):
                     if installed is not None and requirement.applies(environment, extra, context):
                         yield InstalledRequirement(entry, requirement, installed, extra)

@@ -304,7 +304,7 @@ def _chosen(path: Path, notes: list[str]) -> dict[str, Any]:
     if choice is not None and choice.label is None:
         overrides = choice.host_and_overrides.overrides
         options = tuple(option for option in overrides if option.startswith(_EXCLUDING_OPTIONS))
-        # F-10: a plain wheel, with any content
+        # F-10: in a plain wheel, a variant.json has no meaning
         return {"hashes": choice.hashes, "excluding_options": options}
     document = _document(path / "variant.json", notes)
     variants = {} if document is None else document.variants

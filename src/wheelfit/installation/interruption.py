@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.errors import EnvironmentBusy, NotRecoverable
 from wheelfit.installation.environment_folders import EnvironmentFolders
-from wheelfit.installation.journal import check_workplace, read_changes, stage_of
+from wheelfit.installation.journal import check_workplace, journal_stage_of, read_changes
 from wheelfit.installation.locking import LOCK_TIMEOUT, locked
 from wheelfit.installation.recovery import OUTCOMES, Recovery, RecoveryOutcome, recover
 from wheelfit.installation.staging_folders import remove_folders
@@ -49,7 +49,7 @@ def find_interruption(environment: Environment) -> Interruption | None:
     folders = EnvironmentFolders.of(environment.schemes, environment.signer)
     if not folders.is_changing:
         return None
-    stage = stage_of(folders)
+    stage = journal_stage_of(folders)
     changes: tuple[str, ...] = ()
     refusal = None
     with suppress(OSError), NATIVE.limited_to(folders.roots.values()) as disk:

@@ -204,7 +204,7 @@ def _untrusted(
     )
 
 
-def stage_of(folders: EnvironmentFolders) -> JournalStage | None:
+def journal_stage_of(folders: EnvironmentFolders) -> JournalStage | None:
     """Return the stage of an interrupted change; None if no step of one was made."""
     for stage in JournalStage:
         if os.path.lexists(os.path.join(folders.workplace, stage.value)):  # noqa: PTH118

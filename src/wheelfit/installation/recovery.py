@@ -26,10 +26,10 @@ from wheelfit.installation.journal import (
     MARK,
     JournalStage,
     check_workplace,
+    journal_stage_of,
     read_changes,
     read_folders,
     read_journal,
-    stage_of,
 )
 from wheelfit.installation.removal import RealPaths, files_in_record, is_real_folder
 from wheelfit.installation.steps import Step, StepKind
@@ -110,7 +110,7 @@ def recover(
 
 
 def _recover(folders: EnvironmentFolders, disk: FileSystem, *, trust_journal: bool) -> Recovery:
-    stage = stage_of(folders)
+    stage = journal_stage_of(folders)
     changes: tuple[str, ...] = ()
     notes: list[str] = []
     if stage is not None:

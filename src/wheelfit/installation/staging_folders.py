@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.errors import EnvironmentBusy
 from wheelfit.installation.environment_folders import WORKPLACE, EnvironmentFolders
-from wheelfit.installation.journal import FOLDERS, format_folders, mark_workplace, stage_of
+from wheelfit.installation.journal import FOLDERS, format_folders, journal_stage_of, mark_workplace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, ItemsView, Sequence
@@ -57,47 +57,48 @@ class Workplaces:
     """The workplaces of one change.
 
     :param created: folders that were created for this change, the deepest first.
-    :param disk: the file system for paths in the environment.
-    :param file_system: the file system for all other paths.
+    :param environment_disk: the file system for paths in the environment.
+    :param outside_disk: the file system for all other paths.
     """
 
     def __init__(
         self,
         folders: EnvironmentFolders,
         created: Sequence[str],
-        disk: FileSystem,
-        file_system: FileSystem,
+        environment_disk: FileSystem,
+        outside_disk: FileSystem,
     ) -> None:
         self._folders = folders
-        self._disk = disk
-        self._file_system = file_system
+        self._disk = environment_disk
+        self._outside_disk = outside_disk
         # A workplace may still have files of an earlier change that could not be removed.
         self._token = secrets.token_hex(4)
         self._created_before = tuple(created)
         self._created: list[str] = []
         self._devices: dict[str, Hashable] = {}
         self._workplaces: dict[Hashable, str] = {}
-        self._stages: dict[str, str] = {}
-        self._staged: dict[str, Path] = {}
+        self._target_by_tree: dict[str, str] = {}
+        self._staged_by_scheme: dict[str, Path] = {}
 
     @property
     def stages(self) -> ItemsView[str, str]:
         """The staged trees, each with its target folder in the environment."""
-        return self._stages.items()
+        return self._target_by_tree.items()
 
     def claim(self, lock_timeout: float | None) -> bool:
-        """Create the workplace, unless another process is changing the environment.
+        """Create the workplace in the library folder.
 
-        If this process could not lock the environment, wait until the other one has finished.
+        If this process could not lock the environment, another one may be changing it; its end is
+        waited for.
 
         :param lock_timeout: seconds to wait; None: this process has locked the environment.
-        :return: whether the workplace was created.
+        :return: whether the workplace was created; False, only with the lock: it is left over.
         :raises EnvironmentBusy: another process is still changing the environment after that time.
         """
         end = time.monotonic() + (lock_timeout or 0)
         while True:
             try:
-                if stage_of(self._folders) is None:
+                if journal_stage_of(self._folders) is None:
                     self._disk.make_folder(self._folders.workplace, 0o700)
                     return True
             except FileExistsError:
@@ -124,17 +125,17 @@ class Workplaces:
 
     def stage(self, scheme: str) -> Path:
         """Return the staged folder of a scheme."""
-        if scheme in self._staged:
-            return self._staged[scheme]
+        if scheme in self._staged_by_scheme:
+            return self._staged_by_scheme[scheme]
         # Nested folders share one tree, since both may get files in the same subfolder.
         outer = self._folders.outermost(scheme)
         root, top = self._folders.roots[scheme], self._folders.roots[outer]
         staged = os.path.join(self.workplace_for(root), f"new-{self._token}", outer)  # noqa: PTH118
-        self._stages[staged] = top
+        self._target_by_tree[staged] = top
         folder = os.path.normpath(os.path.join(staged, os.path.relpath(root, top)))  # noqa: PTH118
         self._make(folder)
-        self._staged[scheme] = Path(folder)
-        return self._staged[scheme]
+        self._staged_by_scheme[scheme] = Path(folder)
+        return self._staged_by_scheme[scheme]
 
     def store(self, folder: str) -> str:
         """Return the folder to which removed files of a folder are moved."""
@@ -160,14 +161,14 @@ class Workplaces:
                 mark_workplace(self._folders, workplace, self._disk, created=created)
         return self._workplaces[device]
 
-    def is_near(self, path: str, folder: str) -> bool:
-        """Return whether a path is in the workplace in the file system of a folder."""
+    def is_in_workplace_for(self, path: str, folder: str) -> bool:
+        """Return whether a path is in the workplace that `workplace_for` returns for a folder."""
         workplace = self._workplaces.get(self._device(folder))
         return workplace is not None and path.startswith(workplace + os.sep)
 
     def make_tops(self) -> None:
         """Create the folders of the environment for which there are staged trees."""
-        for top in self._stages.values():
+        for top in self._target_by_tree.values():
             self._make_root(top)
 
     def sync(self) -> None:
@@ -195,11 +196,11 @@ class Workplaces:
 
     def _make_folder(self, folder: str) -> None:
         """Create a folder, which may be above those of the environment."""
-        (self._disk if self._folders.has(folder) else self._file_system).make_folder(folder)
+        (self._disk if self._folders.has(folder) else self._outside_disk).make_folder(folder)
 
     def _device(self, folder: str) -> Hashable:
         if folder not in self._devices:
-            self._devices[folder] = self._file_system.device_of(folder)
+            self._devices[folder] = self._outside_disk.device_of(folder)
         return self._devices[folder]
 
     def _record_folders(self) -> None:
@@ -210,7 +211,7 @@ class Workplaces:
             self._folders,
             [path for path in self._workplaces.values() if path != main_workplace],
             {
-                # The number of new folders in the path of the root.
+                # How many of the created folders are the root or above it.
                 scheme: sum(
                     root == folder or root.startswith(folder + os.sep) for folder in created
                 )

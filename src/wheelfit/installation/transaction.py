@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Self
 
 from wheelfit.errors import LinkRefused, NotRecoverable
 from wheelfit.installation.folder_scan import FolderScan
-from wheelfit.installation.journal import Journal, JournalStage, read_journal, stage_of
+from wheelfit.installation.journal import Journal, JournalStage, journal_stage_of, read_journal
 from wheelfit.installation.recovery import (
     RecoveryOutcome,
     identity_of,
@@ -161,7 +161,7 @@ class Transaction:
         try:
             recovered = self._recover()
         except (OSError, LinkRefused, NotRecoverable) as failure:
-            if error is None or stage_of(self._folders) is JournalStage.COMMITTED:
+            if error is None or journal_stage_of(self._folders) is JournalStage.COMMITTED:
                 self._notes = (f"the replaced files could not be removed yet: {failure}",)
                 return
             raise EnvironmentUnavailable(
@@ -268,7 +268,7 @@ class Transaction:
         if step.kind not in {StepKind.PUT, StepKind.SWAP}:
             return step
         folder = os.path.dirname(step.path)  # noqa: PTH120
-        if self._workplaces.is_near(step.workplace_path, folder):
+        if self._workplaces.is_in_workplace_for(step.workplace_path, folder):
             return step
         near = f"{self._workplaces.store(folder)}{os.sep}new-{secrets.token_hex(4)}"
         _copy(step.workplace_path, near, self._disk)

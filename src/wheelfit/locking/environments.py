@@ -155,9 +155,9 @@ def _text(python: Python) -> str:
 
 
 def _full_version(python: Python, project_range: SpecifierSet | None) -> Version | None:
-    """Return the newest micro version that a project supports; None if it supports none.
+    """Return a micro version that a project supports; None if it supports none.
 
-    If no release of the minor version is known, it is the oldest that the project supports.
+    It is the newest known one; of a Python without known releases, the oldest.
     """
     micros = range(PYTHONS[python], -1, -1) if python in PYTHONS else range(100)
     for micro in micros:

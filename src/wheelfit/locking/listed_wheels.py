@@ -82,6 +82,7 @@ def possible_needs(
     environment = target.environment
     for requirement in core.requires:
         marker = requirement.marker
+        # For any machine, so variant variables may remain.
         remaining = True if marker is None else marker.resolve_variants(context, filtered=False)
         if isinstance(remaining, bool):
             if remaining:
@@ -105,6 +106,12 @@ _Release: TypeAlias = tuple["NormalizedName", "Version"]
 _Key: TypeAlias = tuple["NormalizedName", "Version", "Label | None"]
 _LabelNeeds: TypeAlias = "tuple[frozenset[NormalizedName], Needs]"
 """The possible requirements of a label, with the extras they were read for."""
+
+
+def _has_label_choice(pin: Pin) -> bool:
+    """Return whether a release has variants, of which the user has not named one."""
+    release = pin.choice.release
+    return not release.is_direct and any(wheel.filename.is_variant for wheel in release.wheels)
 
 
 class _LabelWithNeeds(NamedTuple):
@@ -166,7 +173,7 @@ class LabelSearch:
         unread = [
             (pin.name, pin.release, label)
             for pin in self._solution.resolution.pins
-            if self._candidates_for(pin, candidates) is candidates
+            if _has_label_choice(pin)
             for label in candidates.choice(pin.name, pin.release).labels
             if label not in self._needs.get((pin.name, pin.release), ())
         ]
@@ -181,13 +188,11 @@ class LabelSearch:
         map_concurrently(unread, fetch, most=threads)
 
     def _candidates_for(self, pin: Pin, restricted: Candidates) -> Candidates:
-        """Return the candidates for a release; those of the solution for plain and given wheels."""
-        release = pin.choice.release
-        has_choice = any(wheel.filename.is_variant for wheel in release.wheels)
-        return restricted if has_choice and not release.is_direct else self._solution.candidates
+        """Return the restricted candidates, or those of the solution if labels are no choice."""
+        return restricted if _has_label_choice(pin) else self._solution.candidates
 
     def _read_labels(self, pin: Pin, candidates: Candidates) -> Iterator[_LabelWithNeeds]:
-        """Read the requirements of the labels of a release; yield labels that have alternatives.
+        """Read the requirements of the labels of a release; yield all but a plain wheel alone.
 
         Labels that were read before are yielded again: with new requirements the resolver may have
         chosen another label, and dropped packages that only the old one required.
@@ -213,10 +218,10 @@ class LabelSearch:
                     self._pythons.setdefault(key[:2], set()).add(core.requires_python)
             if len(choice.labels) > 1 or label is not None:
                 description = f"{pin.name} {pin.release}" + (f" ({label})" if label else "")
-                needs_of_others = tuple(
+                needs_on_others = tuple(
                     requirement for _, requirement in cached[1] if requirement.name != pin.name
                 )
-                yield _LabelWithNeeds(key, description, needs_of_others)
+                yield _LabelWithNeeds(key, description, needs_on_others)
 
     def _possible_needs(
         self, core: CoreMetadata, context: VariantContext, extras: frozenset[NormalizedName]
@@ -268,7 +273,7 @@ class LabelSearch:
         """
         unlocked = []
         for requirement in label.needs:
-            for needed in self._request.apply_to(requirement, self._target):
+            for needed in self._request.effective_requirements(requirement, self._target):
                 unconditional = replace(needed, marker=None)
                 if unconditional.url is not None:
                     self._refused[label.key] = f"it needs {unconditional.name} from a URL"

@@ -214,7 +214,8 @@ def _is_root_needed(
     """Return whether a root remains after overrides and exclusions, in any environment."""
     targets = (listed.environment.target for listed in listed_environments)
     return any(
-        next(request.apply_to(root.requirement, target), None) is not None for target in targets
+        next(request.effective_requirements(root.requirement, target), None) is not None
+        for target in targets
     )
 
 

@@ -219,7 +219,9 @@ class Merging:
             for extra, requirement in needs:
                 # A requirement that applies without an extra needs no marker of one.
                 markers = frozenset(() if extra is None else [f"extra == '{extra}'"])
-                for needed in self._request.apply_to(requirement, listed.environment.target):
+                for needed in self._request.effective_requirements(
+                    requirement, listed.environment.target
+                ):
                     if needed.name in listed.projects:
                         by_environment = by_text.setdefault(
                             str(Requirement(needed.name, needed.extras)), {}

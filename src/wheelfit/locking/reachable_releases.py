@@ -60,7 +60,7 @@ def _reached(
     pending: list[tuple[NormalizedName, NormalizedName | None]] = []
 
     def add(requirement: Requirement) -> None:
-        for needed in request.apply_to(requirement, target):
+        for needed in request.effective_requirements(requirement, target):
             pending.extend((needed.name, extra) for extra in (None, *needed.extras))
 
     for root in roots:

@@ -119,7 +119,9 @@ class LockNeeds(Struct, frozen=True):
             if any("+" in specifier.version for specifier in requirement.specifier)
         )
 
-    def apply_to(self, requirement: Requirement, target: Target) -> Iterator[Requirement]:
+    def effective_requirements(
+        self, requirement: Requirement, target: Target
+    ) -> Iterator[Requirement]:
         """Yield the overrides of a requirement, or the requirement itself.
 
         :param requirement: a requirement of the user or of a package, whose marker holds.

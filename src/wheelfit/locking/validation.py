@@ -19,7 +19,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.markers import parse_marker
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import path_of, shown
-from wheelfit.core.versions import is_endless, parse_version
+from wheelfit.core.versions import has_too_many_digits, parse_version
 from wheelfit.errors import InvalidFilename, InvalidMarker, InvalidRequirement
 from wheelfit.sources.urls import last_segment
 from wheelfit_runtime.errors import Fault, InvalidLock
@@ -38,7 +38,7 @@ CONFLICTS = "conflicts"
 VARIANT_DEPENDENCIES = "variant-dependencies"
 """wheelfit's table in a package: label to the requirements of its wheel (F-121)."""
 PACKAGES = "packages"
-"""wheelfit's array in the lock: entries that replace those of the same release for wheelfit."""
+"""wheelfit's array in the lock: entries it reads in place of the standard ones of a release."""
 
 _MAX_FAULTS = 100
 _SOURCES = ("vcs", "directory", "archive", "sdist", "wheels")
@@ -72,13 +72,16 @@ def check_lock(table: Mapping[str, Any]) -> None:
 def _faults(table: Mapping[str, Any], *, joins_builds: bool = False) -> list[Fault]:
     """Return the faults of a lock.
 
-    :param joins_builds: whether wheels may add a local version to that of their entry.
+    :param joins_builds: whether an entry without a local version may list wheels with one, such as
+        1.0+cu126 for 1.0.
     """
     faults = list(islice(_own_faults(table), _MAX_FAULTS + 1))
     plain = _without_labels(table, joins_builds=joins_builds)
     if not faults:
         first = _first_fault(plain)
-        return (list(islice(_faults_by_part(plain), _MAX_FAULTS + 1)) or [first]) if first else []
+        if first is None:
+            return []
+        return list(islice(_faults_by_part(plain), _MAX_FAULTS + 1)) or [first]
     own_paths = {fault.path for fault in faults}
     others = (fault for fault in _faults_by_part(plain) if not _is_below(fault.path, own_paths))
     return [*faults, *islice(others, _MAX_FAULTS + 1)]
@@ -193,7 +196,7 @@ def _marker(steps: tuple[str | int, ...], text: object) -> Iterator[Fault]:
 def _endless_numbers(steps: tuple[str | int, ...], table: Mapping[str, Any]) -> Iterator[Fault]:
     for key in _SPECIFIERS:
         text = table.get(key)
-        if isinstance(text, str) and is_endless(text):
+        if isinstance(text, str) and has_too_many_digits(text):
             yield Fault(path_of(*steps, key), "a number in it has too many digits")
 
 
@@ -252,7 +255,7 @@ def _is_supported_version(version: str) -> bool:
 def _plain_package(package: Mapping[str, Any], *, joins_builds: bool) -> dict[str, Any]:
     plain = {key: value for key, value in package.items() if key != VARIANTS}
     wheels = package.get("wheels")
-    is_joined = joins_builds and "+" not in str(package.get("version", "+"))
+    is_joined = joins_builds and "version" in package and "+" not in str(package["version"])
     if isinstance(wheels, list):
         plain["wheels"] = [
             _plain_wheel(wheel, is_joined=is_joined) if isinstance(wheel, Mapping) else wheel
@@ -279,6 +282,7 @@ def _faults_by_part(table: Mapping[str, Any]) -> Iterator[Fault]:
     """Yield the faults that packaging finds in each part of a lock on its own."""
     for key in dict.fromkeys([*_EMPTY_LOCK, *table]):
         if key != "packages" or not isinstance(table.get(key), list):
+            # The smallest lock, with this key as in the file, or without it.
             other_keys = {name: value for name, value in _EMPTY_LOCK.items() if name != key}
             yield from _faults_of(other_keys | ({key: table[key]} if key in table else {}))
     packages = table.get("packages")
@@ -299,7 +303,10 @@ def _faults_by_part(table: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def _parts(package: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], int | None]]:
-    """Yield packages that have one part of a package, with the index of its wheel or None."""
+    """Yield, for each part of a package, a package that has only this part.
+
+    With it comes the index of the wheel, or None if the part is not a wheel.
+    """
     yield {**({"name": package["name"]} if "name" in package else {}), **_VALID_SOURCE}, None
     name = package.get("name")
     named: dict[str, Any] = {"name": name}

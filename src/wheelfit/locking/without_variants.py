@@ -125,7 +125,7 @@ class WithoutVariants:
             entry.filenames |= filenames
             for label in labels:
                 for _, requirement in project.needs.get(label, ()):
-                    for needed in self._request.apply_to(requirement, target):
+                    for needed in self._request.effective_requirements(requirement, target):
                         if needed.name in listed.projects:
                             versions = entry.needs.setdefault(str(needed.name), set())
                             versions.add(str(listed.projects[needed.name].version))

@@ -79,8 +79,8 @@ class BridgeChecksReport(PlainReport):
     families: tuple[FamilyCheck, ...]
 
     @property
-    def refused(self) -> bool:
-        """Whether a file has a false statement."""
+    def has_faults(self) -> bool:
+        """Whether the file of a family has a false statement."""
         return any(check.faults for check in self.families)
 
 
@@ -117,7 +117,7 @@ def check_bridges(request: CheckBridgesRequest, context: Context) -> BridgeCheck
 
 
 def check_names(family: BridgeFamily, registry: Repository) -> FamilyCheck:
-    """Compare a family of names with the registry.
+    """Compare a family, whose members differ in their names, with the registry.
 
     :raises NetworkError: the registry cannot be read.
     """
@@ -155,6 +155,7 @@ def check_names(family: BridgeFamily, registry: Repository) -> FamilyCheck:
     ]
     pairs = itertools.combinations(contents.values(), 2)
     has_shared_files = any((left & right) - _SHARED for left, right in pairs)
+    # Members of an exclusive family own the same files, so only one can be installed.
     if len(contents) > 1 and has_shared_files != family.exclusive:
         verb = "own" if has_shared_files else "do not own"
         value = str(family.exclusive).lower()
@@ -233,7 +234,7 @@ def _check_indexes(family: BridgeFamily, open_place: _OpenPlace) -> FamilyCheck:
     check = FamilyCheck(family)
     by_place: dict[str, list[FamilyMember]] = {}
     for member in family.members:
-        if not member.files:
+        if not member.files:  # wheels on no page cannot be compared
             by_place.setdefault(member.location, []).append(member)
     hosts: set[str] = set()
     unreadable: dict[str, list[str]] = {}
@@ -251,7 +252,8 @@ def _check_indexes(family: BridgeFamily, open_place: _OpenPlace) -> FamilyCheck:
             if place:
                 hosts |= {str(urlsplit(file.url).hostname) for _, file in _wheels(page)}
         for member in members:
-            if member not in used and (place or member.when):  # others may be source only
+            # In the registry, a member for any machine may be source only.
+            if member not in used and (place or member.when):
                 rule = f"{member.label} {member.versions} {' '.join(member.platforms)}".strip()
                 check.faults.append(f"no wheel in {place or 'the registry'} matches {rule}")
     check.faults += [f"{listed(places)}: {reason}" for reason, places in unreadable.items()]

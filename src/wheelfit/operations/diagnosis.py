@@ -35,9 +35,9 @@ class SourcesReport:
 
     configured: tuple[ConfiguredSource, ...] = ()
     owners: tuple[OwnerIndex, ...] = ()
-    """The indexes of owners of projects, in effect or not."""
+    """The indexes that publishers of projects run, used here or not."""
     builds: tuple[OwnerBuild, ...] = ()
-    """Installed distributions of the families."""
+    """The installed packages that are builds of such an index."""
     problems: Mapping[str, str] | None = None
     """By family, the reason why its index does not answer, empty if it does; None if no index was
     queried.

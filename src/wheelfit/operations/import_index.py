@@ -96,8 +96,9 @@ def import_live_index(
 ) -> MovedIndexReport | ImportedPackages:
     """Import an export into a new store, or the packages of another index into any store.
 
-    :raises UsageError: a server is named, a part of an export, or no valid project.
-    :raises FileProblem: there is nothing to import, or the store of an export has an index.
+    :raises UsageError: the target is a server, ``--project`` is given for an export, or a project
+        name is invalid.
+    :raises FileProblem: there is nothing to import, or the store for an export is not empty.
     :raises IntegrityError: a file of an export does not match its hash.
     :raises NetworkError: the projects of another index cannot be listed.
     """
@@ -147,6 +148,7 @@ def _import_packages(request: ImportIndexRequest, context: Context) -> ImportedP
             if file.filename.endswith((".whl", ".tar.gz", ".zip"))
         ]
         store = None
+        # A dry run reads a store only if one exists; a named database is taken to exist.
         if not request.dry_run or request.database or (Path(request.at) / DATABASE).is_file():
             store = stack.enter_context(closing(_new_store(request)))
         importing = _PackageImport(request, repository, store, failed)
@@ -191,7 +193,7 @@ def _open(
     if "://" in source:
         if not is_remote(source):
             existing_folder(source)
-        # A whole index would fill the default cache; only a named one is used.
+        # A whole index would fill the default cache, so only --cache-dir is used.
         options = request.with_options(no_cache_dir=request.cache_dir is None)
         with open_whole_index(source, options, context, refresh=True) as index:
             yield index, index.cancel
@@ -308,5 +310,5 @@ class _PackageImport:
                 self.refused.append(RefusedFile(file.filename, result))
             elif result.is_new:
                 self.counts.update(added=1, size=draft.size)
-            else:  # impossible to detect for a page without hashes
+            else:  # it existed; without hashes on the page, only the download shows that
                 self.counts["existing"] += 1

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field, structs
 
-from wheelfit.core.abi_dependency import OVERRIDE, KnownVersion, KnownVersions, read_override
+from wheelfit.core.abi_dependency import ABI_OVERRIDE, KnownVersion, KnownVersions, read_override
 from wheelfit.core.property_support import Support, support_for
 from wheelfit.core.provider_lookup import Detector, ProviderPolicy
 from wheelfit.core.provider_table import EMULATED_PLUGINS, HARDWARE
@@ -124,7 +124,7 @@ class ChosenMachine(Struct, frozen=True):
             lambda: repository,
             request=request,
             context=self.context,
-            keep=lambda: settings.cache,
+            keep_installed=lambda: settings.cache,
         )
 
 
@@ -144,7 +144,7 @@ def choose_machine(
     rules = read_plugin_rules(request, site, context)
     if request.no_env_override or site.no_env_override is not None:
         option = "--no-env-override" if request.no_env_override else site.no_env_override
-        override_variables = {OVERRIDE, *override_names.override_variables(context.environ)}
+        override_variables = {ABI_OVERRIDE, *override_names.override_variables(context.environ)}
         for name in sorted(override_variables & context.environ.keys()):
             context.reporter.detail(f"{name} of the environment is ignored ({option})")
         environ = {
@@ -195,19 +195,21 @@ def _choose(
     options = options_in_effect(request)
     if options:
         context.reporter.note(f"in effect: {', '.join(options)}")
-    declared = (f"{OVERRIDE}={context.environ[OVERRIDE]}",) if policy.abi_versions else ()
+    declared_versions = (
+        (f"{ABI_OVERRIDE}={context.environ[ABI_OVERRIDE]}",) if policy.abi_versions else ()
+    )
     if request.host is None:
         target, conda_overrides = target_in_effect(current, context)
         in_effect = (
             *_overrides_in_effect(this_machine, context),
             *conda_overrides,
-            *declared,
+            *declared_versions,
             *options,
         )
         return ChosenMachine(
             "this machine", target, this_machine, None, policy, this_machine.namespaces, in_effect
         )
-    # Modules for another machine take as long to import as all of its detection.
+    # Imported only here: this takes as long as detecting this machine.
     from wheelfit.core.host_file import HostDetector
     from wheelfit.operations.hosts import open_host
 
@@ -231,9 +233,9 @@ def _choose(
     target = file.target(current, host.name)
     host_detector = HostDetector(file, host.name, host.kind)
     detector: Machine | Baseline | None = None
-    in_effect = (*declared, *options)
+    in_effect = (*declared_versions, *options)
     if request.allow_incomplete:
-        # P-65: for another platform, only the properties of all its machines can be added.
+        # P-65: for another platform, only what every machine of it supports can be added.
         detector = (
             Baseline(target.architecture) if _is_other_platform(target, current) else this_machine
         )
@@ -355,9 +357,9 @@ def _is_other_platform(target: Target, current: Target) -> bool:
 
 def _declared_versions(context: Context) -> Mapping[NormalizedName, KnownVersion]:
     """Return the versions of packages that the environment variable sets (P-57)."""
-    versions, ignored = read_override(context.environ.get(OVERRIDE, ""))
+    versions, ignored = read_override(context.environ.get(ABI_OVERRIDE, ""))
     for reason in ignored:
-        context.reporter.warn(f"{OVERRIDE}: {reason}")
+        context.reporter.warn(f"{ABI_OVERRIDE}: {reason}")
     for name, declared in versions.items():
         context.reporter.warn(
             f"the environment overrides versions: {name} {declared.version} {declared.how}"

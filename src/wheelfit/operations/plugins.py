@@ -73,7 +73,7 @@ class OnDemandPlugins:
     :param interpreter: the Python that plugins are installed for.
     :param request: the options of detection and the cache.
     :param context: its environment variables are those of the plugins.
-    :param keep: whether installed plugins are kept for the next command.
+    :param keep_installed: returns whether installed plugins are kept for the next command.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class OnDemandPlugins:
         *,
         request: MachineOptions,
         context: Context,
-        keep: Callable[[], bool] = lambda: True,
+        keep_installed: Callable[[], bool] = lambda: True,
     ) -> None:
         self._rules = rules
         self._interpreter = interpreter
@@ -93,7 +93,7 @@ class OnDemandPlugins:
         self._open_sources = open_sources
         self._request = request
         self._context = context
-        self._keep = keep
+        self._keep_installed = keep_installed
         self._plugins: TrustedPlugins | None = None
 
     def refusal(self, question: PluginQuestion) -> str | None:
@@ -121,7 +121,9 @@ class OnDemandPlugins:
     def _environments(self) -> PluginEnvironments:
         from wheelfit.installation.plugins.environments import PluginEnvironments
 
-        folder = plugin_folder(self._request, self._context.environ) if self._keep() else None
+        folder = (
+            plugin_folder(self._request, self._context.environ) if self._keep_installed() else None
+        )
         return PluginEnvironments(folder, self._context.environ, self._context.reporter.warn)
 
 
@@ -162,5 +164,5 @@ def open_plugins(
             sources,
             request=request,
             context=context,
-            keep=lambda: settings().cache,
+            keep_installed=lambda: settings().cache,
         )

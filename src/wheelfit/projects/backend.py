@@ -139,7 +139,7 @@ class Backend:
     """The build backend of one project.
 
     :param name: the name of the project in errors.
-    :param python: the interpreter that runs hooks; when one is called, it must have `requires`.
+    :param python: the interpreter that runs hooks; it must have the packages in `requires` before.
     :param environ: all environment variables of the backend's processes.
     :raises BuildFailed: the folder has no project, or its ``[build-system]`` is invalid.
     """

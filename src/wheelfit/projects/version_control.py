@@ -240,11 +240,11 @@ def _environ_for(repository: RepositoryUrl, environ: Mapping[str, str]) -> dict[
         user, password = repository.login
         parts = urlsplit(repository.url)
         count = variables.get("GIT_CONFIG_COUNT", "")
-        number = int(count) if re.fullmatch(r"[0-9]{1,6}", count) else 0  # of the first free entry
+        first_free = int(count) if re.fullmatch(r"[0-9]{1,6}", count) else 0
         variables |= {
-            "GIT_CONFIG_COUNT": str(number + 1),
-            f"GIT_CONFIG_KEY_{number}": f"credential.{parts.scheme}://{parts.netloc}.helper",
-            f"GIT_CONFIG_VALUE_{number}": _CREDENTIAL_HELPER,
+            "GIT_CONFIG_COUNT": str(first_free + 1),
+            f"GIT_CONFIG_KEY_{first_free}": f"credential.{parts.scheme}://{parts.netloc}.helper",
+            f"GIT_CONFIG_VALUE_{first_free}": _CREDENTIAL_HELPER,
             "WHEELFIT_GIT_USER": user,
             "WHEELFIT_GIT_PASSWORD": password or "",
         }

@@ -36,9 +36,11 @@ class BuildOrder:
     recipe: Recipe
     kind: DistributionKind = "wheel"
     dialect: str = "auto"
-    """A name of `DIALECTS`; ``auto``: by the installed backend; ``none``: plain builds only."""
+    """How variants are requested from the backend: a name of `DIALECTS`; ``auto``: by the installed
+    backend; ``none``: plain builds only.
+    """
     providers: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """By namespace: the requirement of its plugin, for projects without a table (B-8)."""
+    """By namespace: the requirement of its plugin, without a ``[variant]`` table (B-8)."""
     ask_plugins: bool = False
     """Whether every plugin that the wheels need is installed for validation (B-25)."""
     deadline: float = 10.0
@@ -140,7 +142,7 @@ def compiles_alike(order: BuildOrder, other: BuildOrder) -> bool:
 
 
 def _processor_key(order: BuildOrder) -> str:
-    """Return the key of a build without the architectures of GPUs."""
+    """Return the key of a build; flags count only if they change code for processors."""
     choice, recipe = order.choices[0], order.recipe
     if not changes_processor_code(choice.properties):
         recipe = replace(recipe, flags=None)
@@ -175,7 +177,7 @@ def check_together(wheels: Sequence[BuiltWheel]) -> tuple[str, ...]:
             "the wheels are of several releases",
             note="\n".join(releases.values()),
             hint="a version that follows the clock or the state of the checkout changes between "
-            "two builds; --sdist fixes it first",
+            "two builds; --sdist determines it once, before the builds",
         )
     variants = [wheel.path for wheel in wheels if wheel.label is not None]
     if variants:

@@ -37,7 +37,7 @@ class Comparison:
     """The changed and the unchanged libraries of each wheel, by the digest of its content."""
 
     def with_parts(self, wheel: BuiltWheel) -> BuiltWheel:
-        """Return a wheel with the comparison of its libraries."""
+        """Return a wheel with the names of its changed and unchanged libraries."""
         parts = self.parts.get(wheel.content) if wheel.label is not None else None
         if parts is None:
             return wheel
@@ -61,6 +61,7 @@ def compare_with_plain(
     for order, wheels in built:
         for wheel in wheels:
             is_variant = wheel.label is not None and order.kind == "wheel"
+            # Backends that build variants themselves choose the flags, whatever the order says.
             is_alike = wheel.method != "native" and compiles_alike(order, plain_order)
             if not is_variant or is_alike or wheel.content in compared:
                 continue
@@ -130,7 +131,7 @@ def _losses(
     for name, code in variant.items():
         if name not in plain:
             continue
-        if names_level:
+        if names_level:  # code without frame counts does not look unoptimised
             code = replace(code, levels=plain[name].levels, frames=FrameUse())  # noqa: PLW2901
         if names_assertions:
             code = replace(code, has_assertions=False)  # noqa: PLW2901
@@ -149,6 +150,6 @@ def _error(wheel: BuiltWheel, lines: Sequence[str]) -> BuildFailed:
         where=wheel.path.name,
         note="\n".join([*lines[:_MAX_LINES], *([f"and {more} more"] if more > 0 else [])]),
         hint="set further flags with `flags` in [tool.wheelfit.build.variants.LABEL], since CFLAGS "
-        "there replace those of the interpreter; if the loss is intended, name it in "
+        "set in that table replace the interpreter's own; if the loss is intended, name it in "
         '`flags`, as "-O1" or "-UNDEBUG"',
     )

@@ -38,7 +38,7 @@ def flags_of(
     return tuple(
         word
         for toolchain in TOOLCHAINS
-        if toolchain in used or not toolchain.is_named_when_used
+        if toolchain in used or not toolchain.is_reported_only_if_used
         for word in toolchain.words(properties, machine)
     )
 

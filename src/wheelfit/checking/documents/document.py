@@ -69,7 +69,9 @@ _MAX_LISTED = 20
 _MAX_COMPARED = 5000
 """Pairs of a wrong and a valid value that are compared for spelling."""
 _MAX_CACHED_SIZE = 1 << 14
-"""Bytes of documents whose findings are cached: documents of a label are often equal in all wheels.
+"""The largest document, in bytes, whose findings are cached.
+
+The documents of a label are often equal in all wheels.
 """
 
 
@@ -152,14 +154,14 @@ def _likely_key(fault: Fault) -> str | None:
     return None if key in valid_keys else likely_meant(key, valid_keys)
 
 
-class _Correction(TypedDict, total=False):
-    """The arguments of a finding that can be corrected."""
+class _CorrectionArguments(TypedDict, total=False):
+    """The keyword arguments that give a finding its correction."""
 
     correction: Correction
     remedy: str
 
 
-def _key_correction(key: str | None) -> _Correction:
+def _key_correction(key: str | None) -> _CorrectionArguments:
     if key is None:
         return {}
     return {"correction": Correction(json.dumps(key), is_of_key=True), "remedy": f"write {key}"}
@@ -167,7 +169,7 @@ def _key_correction(key: str | None) -> _Correction:
 
 def _value_correction(
     values: Sequence[str], wrong_values: Iterable[str], valid_values: Sequence[str]
-) -> _Correction:
+) -> _CorrectionArguments:
     """Return the correction of some wrong values; empty if that of one is unclear."""
     wrong_values = list(wrong_values)
     if len(wrong_values) * len(valid_values) > _MAX_COMPARED:
@@ -291,7 +293,7 @@ class _DocumentChecks:
             if recognition.builtin is None
         ]
         if len(reasons) < len(provider.requires):
-            return
+            return  # a requirement is recognised, or is invalid and reported elsewhere
         if namespace in HARDWARE:
             yield _NO_FILE.finding(
                 checks.UNRECOGNISED_PROVIDER,
@@ -334,7 +336,9 @@ class _DocumentChecks:
             case None if feature.namespace in VOCABULARIES:
                 yield from self._check_vocabulary(feature, values, path)
 
-    def _unselectable(self, message: str, path: str, **correction: Unpack[_Correction]) -> Finding:
+    def _unselectable(
+        self, message: str, path: str, **correction: Unpack[_CorrectionArguments]
+    ) -> Finding:
         return _NO_FILE.finding(checks.UNSELECTABLE_VARIANT, message, path=path, **correction)
 
     def _check_static_values(

@@ -46,7 +46,8 @@ def is_typo(text: str, intended: str) -> bool:
         return False
     if rest[1:] == intended_rest[1:]:
         return rest[0].isalpha() and intended_rest[0].isalpha()
-    return rest[:2].isalpha() and rest[:2] == intended_rest[1::-1] and rest[2:] == intended_rest[2:]
+    swapped = intended_rest[1] + intended_rest[0] + intended_rest[2:]
+    return rest[:2].isalpha() and rest == swapped
 
 
 def likely_meant(text: str, candidates: Iterable[str]) -> str | None:

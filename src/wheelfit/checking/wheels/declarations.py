@@ -98,6 +98,7 @@ def _content_findings(
         if declaration.distribution and canonicalize_name(declaration.distribution) != own_name:
             message = f"it names {declaration.distribution}, but the wheel belongs to {own_name}"
             yield location.finding(checks.WRONG_DISTRIBUTION, message, path="distribution")
+        # A declaration may define features of its own, which no vocabulary has.
         dimensions = {*declaration.requirements, *(rank.feature for rank in declaration.ranks)}
         required = (
             property_ for property_ in declaration.properties if property_.feature not in dimensions

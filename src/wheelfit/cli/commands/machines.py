@@ -89,7 +89,7 @@ def _list_hosts(arguments: Namespace, output: Output, context: Context) -> int:
     from wheelfit.operations.host_descriptions import list_hosts
 
     return show_report(
-        list_hosts(arguments.names, context), output, show_host_list, words=arguments.names
+        list_hosts(arguments.names, context), output, show_host_list, names=arguments.names
     )
 
 
@@ -210,7 +210,7 @@ def _check_bridges(arguments: Namespace, output: Output, context: Context) -> in
 
     report = check_bridges(request_of(CheckBridgesRequest, arguments), context)
     show_report(report, output, show_bridge_checks)
-    return 1 if report.refused else 0
+    return 1 if report.has_faults else 0
 
 
 def _check_env(arguments: Namespace, output: Output, context: Context) -> int:
@@ -249,9 +249,9 @@ Show what a machine supports, from which evidence, most preferred first.
 `-o FILE` also writes a host file, which `--for` accepts on any other machine. `-o -` prints that
 file, and nothing else, to standard output.
 
-`--record DIR` records every file read and every answer of a driver, for a bug report, without
-serial numbers, identifiers, names of hosts, users and folders, and variables that do not concern
-detection. `--replay DIR` shows the result for such a record.
+`--record DIR` records every file read and every answer of a driver, for a bug report. It leaves out
+serial numbers, identifiers, variables that do not concern detection, and the names of hosts, users
+and folders. `--replay DIR` shows the result for such a record.
 
 Drivers are always queried again; the commands that choose packages use the cached answers.
 """,
@@ -338,7 +338,7 @@ Nothing is installed or run unless --try is given.
                 """\
 Show the members of families, best first, with what a machine must support.
 
-FAMILY is a name, or the path of a FAMILY.toml of your own, which is checked that way.
+FAMILY is a name, or the path of a FAMILY.toml of your own; showing it checks the file too.
 """,
                 (BRIDGES, FAMILY_DATA),
                 Operation("bridges.show_bridges", "providers.show_bridge_members"),
@@ -351,8 +351,8 @@ They are the files in the newest wheel of wheelfit-families, which contains noth
 verified and read, not installed, and nothing in it is run. Attestations are verified where the
 index has them and wheelfit[attestations] is installed; later updates must have the same signer.
 
-An update alone sends requests to no new host. A family that names other hosts, indexes or packages
-than the shipped one is used as shipped, until you give --bridge.
+An update alone sends requests to no new host. If an updated family names new hosts, indexes or
+packages, the shipped version stays in use until you give --bridge.
 """,
                 (UPDATED_BRIDGES, SOURCES, ATTESTATIONS),
                 Operation("bridges.update_bridges", "providers.show_bridge_update"),
@@ -363,8 +363,8 @@ Compare families with the registry and the indexes of their members.
 
 Every member must exist, have releases to which its rule applies and the extras that the family
 names, and need the CUDA of its rule; members with the same files must be declared so. In a family
-of indexes, every build must have a member, every member a build, and every file a host that the
-family names. Only pages, metadata and directories of wheels are read.
+of indexes, every build needs a member, every member needs a build, and all files must be on hosts
+that the family names. Only pages, metadata and directories of wheels are read.
 
 The exit code is 1 if a family differs from the indexes.
 """,

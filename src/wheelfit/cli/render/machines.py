@@ -188,7 +188,7 @@ def _show_record(record: ProbeRecord, output: Output) -> None:
 _PRESET_PREFIX = re.compile(r"[a-z]+-(?:M\.m-)?")
 
 
-def show_host_list(report: HostList, output: Output, words: Sequence[str]) -> None:
+def show_host_list(report: HostList, output: Output, names: Sequence[str]) -> None:
     """Print the host files of the user and the parts of presets."""
     if report.own:
         output.result(f"your own, in {report.folder}", "strong")
@@ -201,7 +201,7 @@ def show_host_list(report: HostList, output: Output, words: Sequence[str]) -> No
         for line in _preset_table(report, output.width):
             output.result(line)
     if not report.own and not report.presets:
-        output.result(f"no host is named {' '.join(words)}")
+        output.result(f"no host is named {' '.join(names)}")
 
 
 def show_host_report(report: HostReport, output: Output) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FAILURES = 9
 """The exit code if some wheels could not be written."""
 LOSSES = 32
-"""The exit code for accepted losses (F-56)."""
+"""The exit code if content was lost, which the user had accepted (F-56)."""
 
 
 def show_rewrite(report: RewriteReport, output: Output) -> int:
@@ -138,6 +138,7 @@ def _binary_lines(binary: Binary) -> Iterator[str]:
             ],
         ),
         ("GPUs", [*map(str, binary.code), *binary.targets]),
+        # Device code left over from separate compilation.
         ("unlinked", map(str, binary.unlinked)),
         ("unknown", binary.faults),
     ]

@@ -1,6 +1,6 @@
 """The faults a reader finds in a document, and their effects (F-130).
 
-A document is read once: the lenient reader gets its model with notes, the strict one (F-131) every
+A document is read once. A lenient reader gets the document with notes, a strict one (F-131) every
 fault.
 """
 

@@ -170,24 +170,24 @@ class PluginEnvironments:
             )
         return built
 
-    def cached_files(self, question: str) -> Mapping[str, str] | None:
-        """Return the stored wheels of a question; None if unknown.
+    def cached_files(self, key_text: str) -> Mapping[str, str] | None:
+        """Return the wheels stored under a key, with their hashes; None if there are none.
 
-        :param question: a text with everything that the wheels depend on.
+        :param key_text: a text with everything that the wheels depend on.
         """
-        answer = _read_json(self._path_of_question(question)).get("files")
-        if not isinstance(answer, dict) or not answer:
+        files = _read_json(self._path_of_files(key_text)).get("files")
+        if not isinstance(files, dict) or not files:
             return None
-        return {str(name): str(digest) for name, digest in answer.items()}
+        return {str(name): str(digest) for name, digest in files.items()}
 
-    def cache_files(self, question: str, files: Mapping[str, str]) -> None:
-        """Store the wheels of a question; errors of the disk are ignored."""
+    def cache_files(self, key_text: str, files: Mapping[str, str]) -> None:
+        """Store the hashes of wheels under a key; errors of the disk are ignored."""
         with suppress(OSError):
             data = json.dumps({"version": _VERSION, "files": dict(files)}).encode()
-            write_file(self._path_of_question(question), data, private=True, sync=False)
+            write_file(self._path_of_files(key_text), data, private=True, sync=False)
 
-    def _path_of_question(self, question: str) -> Path:
-        return self.folder / f"{_digest(question)}.json"
+    def _path_of_files(self, key_text: str) -> Path:
+        return self.folder / f"{_digest(key_text)}.json"
 
     def _fill(
         self,

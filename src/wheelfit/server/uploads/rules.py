@@ -23,7 +23,7 @@ from wheelfit.core.filename import NEWER_FORMAT, WheelFilename, is_newer_format,
 from wheelfit.core.labels import writer_faults
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import shortened
-from wheelfit.core.versions import is_endless
+from wheelfit.core.versions import has_too_many_digits
 from wheelfit.errors import (
     AttestationProblem,
     InvalidRequirement,
@@ -253,7 +253,7 @@ def _metadata_violations(
         message = f"the metadata has version {_UNPUBLISHED_VERSION}, which was never agreed on"
         warnings.append(Violation("invalid-metadata", message, where))
         raw["metadata_version"] = "2.1"
-    if is_endless(raw.get("requires_python", "")):
+    if has_too_many_digits(raw.get("requires_python", "")):
         message = "a number in Requires-Python has too many digits for installers"
         violations.append(Violation("invalid-metadata", message, where))
     for field in ("requires_python", "description_content_type"):

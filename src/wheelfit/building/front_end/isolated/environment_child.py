@@ -23,7 +23,7 @@ def main() -> None:
         "mentions": {
             text: any(_mentions(path, text) for path in paths) for text in question["mentions"]
         },
-        "has": [module_text for module_text in question["has"] if _has(*module_text)],
+        "has": [[module, text] for module, text in question["has"] if _has(module, text)],
         "packages": {name: _version(name) for name in question["packages"]},
         "compiler": {name: sysconfig.get_config_var(name) or "" for name in ("CC", "CFLAGS")},
     }

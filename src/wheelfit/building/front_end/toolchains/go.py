@@ -50,4 +50,4 @@ def _add(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
     return inputs
 
 
-GO = Toolchain(_words, _add, is_named_when_used=True)
+GO = Toolchain(_words, _add, is_reported_only_if_used=True)

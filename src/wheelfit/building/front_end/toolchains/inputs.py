@@ -98,5 +98,5 @@ class Toolchain:
     """Returns its flags for properties and marker variables of the machine, for reports."""
     add: Callable[[BuildInputs, PropertySet], BuildInputs]
     """Returns inputs with its flags for properties."""
-    is_named_when_used: bool = False
+    is_reported_only_if_used: bool = False
     """Whether reports name its flags only if it has compiled something."""

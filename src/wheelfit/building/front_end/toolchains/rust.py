@@ -138,4 +138,4 @@ def _has_target_flags(folder: Path) -> bool:
     return False
 
 
-RUST = Toolchain(words, add, is_named_when_used=True)
+RUST = Toolchain(words, add, is_reported_only_if_used=True)

@@ -30,8 +30,8 @@ INTERPRETER = OptionGroup(
     Option(
         "--python PYTHON",
         FILE,
-        "an interpreter, or the folder of a virtual environment, for its version where none is "
-        "named",
+        "an interpreter, or the folder of a virtual environment, whose Python version is used if "
+        "none is given",
     ),
     note="default: the active one, else .venv here or in a folder above",
     fixed_values={"system": False, "prefix": None, "target": None, "root": None},
