@@ -125,7 +125,7 @@ def libraries_in_words(namespace: str) -> str:
     if family is None:
         return namespace
     titles = [row.title for row in family.shared_requirements]
-    return titles[0] if titles else family.device.partition(" ")[2]
+    return titles[0] if titles else family.device_without_article
 
 
 def platform_in_words(namespace: str, properties: PropertySet) -> str:

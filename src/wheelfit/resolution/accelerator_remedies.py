@@ -83,13 +83,14 @@ class Remedies:
     # --- the builds ---------------------------------------------------------------------------
 
     @cached_property
-    def with_libraries(self) -> frozenset[NormalizedName]:
+    def users_of_libraries(self) -> frozenset[NormalizedName]:
         """Direct and indirect dependents of an accelerator's libraries, and family members."""
         dependents_by_name: dict[NormalizedName, list[NormalizedName]] = {}
         members = set()
         for edge in self.resolution.edges:
             dependents_by_name.setdefault(edge.needed, []).append(edge.needing)
             pin = self.pins.get(edge.needing)
+            # The selector wheel of a family requires the chosen member.
             if pin is not None and pin.file.is_selector:
                 members.add(edge.needed)
         pending: list[NormalizedName] = [
@@ -115,12 +116,14 @@ class Remedies:
             if best is not None:
                 remedies.append(best[1])
         # A build that uses another accelerator is better than a build for any machine.
-        return min(remedies, key=lambda remedy: remedy.has_no_libraries, default=None)
+        return min(remedies, key=lambda remedy: remedy.is_for_any_machine, default=None)
 
     def owner_remedy(self, name: NormalizedName) -> tuple[str, Remedy] | None:
-        """Return the family of indexes in use for a package, and its remedy; None without one.
+        """Return the remedy for a plain wheel that was chosen although its family is in use.
 
-        If those indexes are unreachable, a plain wheel may have been chosen.
+        The indexes of the family may have been unreachable.
+
+        :return: the name of the family, with the remedy; None without one.
         """
         family, pin = self.context.bridge(name), self.pins.get(name)
         if family is None or pin is None or not family.is_of_indexes:
@@ -134,6 +137,7 @@ class Remedies:
         As in a bridge, a member that uses an accelerator is better than a newer release without
         one.
         """
+        # Members that differ in their names stand for one project, the family's.
         project = pin.name if family.is_of_indexes else family.name
         members = [
             member
@@ -172,19 +176,19 @@ class Remedies:
             build = (
                 platform_in_words(accelerators[0], member.when) if accelerators else member.location
             )
-            return Remedy(f"--bridge {family.name}", build, has_no_libraries=not accelerators)
+            return Remedy(f"--bridge {family.name}", build, is_for_any_machine=not accelerators)
         if member.label is None or member.distribution == name:
             return None
-        setting = self.context.policy.bridges_off
-        if family.by_default and not setting:
+        turned_off_by = self.context.policy.bridges_off
+        if family.by_default and not turned_off_by:
             return None  # it is in use already
         candidates = self.context.candidates
         if candidates is not None and not _has_wheel(candidates, member):
             return None
         option = f"--bridge {family.name}"
         if family.by_default:
-            option = WITHOUT_OPTION if setting == "option" else "--bridge default"
-        return Remedy(option, member.distribution, has_no_libraries=not member.when)
+            option = WITHOUT_OPTION if turned_off_by == "option" else "--bridge default"
+        return Remedy(option, member.distribution, is_for_any_machine=not member.when)
 
     def option_text(self, remedies: Sequence[Remedy]) -> str:
         """Return the options that the remedies consist of, as they are typed."""
@@ -199,11 +203,14 @@ class Remedies:
 def device_of(namespace: str) -> str:
     """Return the name of a device, such as ``NVIDIA GPU``."""
     family = providers.by_namespace(namespace)
-    return namespace if family is None else family.device.partition(" ")[2]
+    return namespace if family is None else family.device_without_article
 
 
 def is_present(support: Support, namespace: str) -> bool:
-    """Return whether an accelerator with a driver was detected."""
+    """Return whether an accelerator with a driver was detected.
+
+    Without one, ``tpu :: present`` has the value ``false``.
+    """
     features = support.detections[namespace].features
     return any(config.values and config.values != ("false",) for config in features)
 

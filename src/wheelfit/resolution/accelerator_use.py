@@ -24,7 +24,7 @@ class Remedy(NamedTuple):
     """The build that is chosen; empty for the same build with an extra."""
     size: int | None = None
     """Additional bytes to download; None if unknown."""
-    has_no_libraries: bool = False
+    is_for_any_machine: bool = False
     """Whether the build is for any machine."""
 
 

@@ -120,7 +120,7 @@ class IdleAccelerators:
             and pin.version.local is None  # a local version names the build
             and not pin.is_direct
             and owner_of_libraries(pin.name) is None
-            and pin.name not in self._remedies.with_libraries
+            and pin.name not in self._remedies.users_of_libraries
         )
 
     def _needs_libraries(self, pin: Pin) -> bool:

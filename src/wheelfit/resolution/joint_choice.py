@@ -155,7 +155,7 @@ class AgreementOutcome(Struct, frozen=True):
     @property
     def sides(self) -> str:
         """The packages by their values, such as ``CUDA 12: flash-attn, vllm; CUDA 13: torch``."""
-        return _sides(self.agreement, self.packages)
+        return _sides_text(self.agreement, self.packages)
 
     def __str__(self) -> str:
         forced = self.forced
@@ -265,6 +265,7 @@ def choose_agreeing_builds(
     :raises NoConsistentSet: no value is possible for all packages.
     :raises WheelfitError: nothing can be chosen for any value.
     """
+    # Any version: there is no free choice yet to be older than.
     attempt = _raise_if_refused(choose((), Effort.ANY_VERSION, None))
     search = _AgreementSearch(
         choose, attempt, binding, installed, tuple(order), may_change_value, companions
@@ -306,18 +307,18 @@ class _AgreementSearch(Struct, Generic[Solution]):
     _effort: Effort = Effort.NOT_OLDER
     _agreeing: list[Attempt[Solution]] = field(default_factory=list)
     _refused: list[RefusedAttempt] = field(default_factory=list)
-    _sides: dict[str, frozenset[str]] = field(default_factory=dict)
+    _kept_values: dict[str, frozenset[str]] = field(default_factory=dict)
     _known_values: dict[str, set[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # If kept builds are mixed already, a new build must agree with one of the sides.
+        # If the values of kept builds differ already, a new build must agree with one of them.
         kept = [build.properties for build in self._free.chosen.values() if build.is_kept]
         installed = [build.properties for build in self._installed.values()]
         for agreement in self._agreements:
             values = [agreement.values(properties) for properties in kept]
-            is_mixed = common_values(values) == frozenset()
+            is_mixed = common_values(values) == frozenset()  # None: no build has a value
             if is_mixed:
-                self._sides[agreement.name] = frozenset().union(*values)
+                self._kept_values[agreement.name] = frozenset().union(*values)
             self._known_values[agreement.name] = set().union(*map(agreement.values, installed))
 
     @property
@@ -334,7 +335,7 @@ class _AgreementSearch(Struct, Generic[Solution]):
             self._refused = []
             self._explore(self._free)
             if effort is not Effort.ANY_BUILD:
-                # Explanations without worse builds are shorter, and reach the same conclusion.
+                # Attempts with worse builds fail likewise, with longer explanations.
                 reported = self._refused
             if any(
                 not (self._replaced(attempt) or self._losing_builds(attempt))
@@ -359,16 +360,16 @@ class _AgreementSearch(Struct, Generic[Solution]):
         return None
 
     def _is_met(self, attempt: Attempt[Solution], agreement: Agreement) -> bool:
-        sides = self._sides.get(agreement.name)
+        kept_values = self._kept_values.get(agreement.name)
         values = {
             build.name: agreement.values(build.properties)
             for build in attempt.chosen.values()
-            if build.properties and not (sides is not None and build.is_kept)
+            if build.properties and not (kept_values is not None and build.is_kept)
         }
         agreeing = common_values(values.values())
         if agreeing is None:
             return True
-        if not agreeing or (sides is not None and agreeing.isdisjoint(sides)):
+        if not agreeing or (kept_values is not None and agreeing.isdisjoint(kept_values)):
             return False
         # An installed package that the request does not name must not change its value either.
         return not any(
@@ -394,15 +395,17 @@ class _AgreementSearch(Struct, Generic[Solution]):
             return
         self._record_values(attempt)
         tried: set[str] = set()
-        sides = self._sides.get(agreement.name)
+        kept_values = self._kept_values.get(agreement.name)
         # An attempt may reveal further values.
         while untried := self._known_values[agreement.name] - tried:
             value = max(untried, key=value_key)
             tried.add(value)
-            if (sides is not None and value not in sides) or self._attempts == _MAX_ATTEMPTS:
+            if (
+                kept_values is not None and value not in kept_values
+            ) or self._attempts == _MAX_ATTEMPTS:
                 continue
             self._attempts += 1
-            agreed = Agreed(agreement, value, exempts_installed=sides is not None)
+            agreed = Agreed(agreement, value, exempts_installed=kept_values is not None)
             next_attempt = self._choose(
                 (*attempt.agreed, agreed), self._effort, self._free.solution
             )
@@ -457,9 +460,8 @@ class _AgreementSearch(Struct, Generic[Solution]):
             if build is None or build.is_kept or name in self._companions:
                 continue
             free_choice = self._free.chosen.get(name)
-            if (free_choice is not None and free_choice.is_kept) or self._changes_value(
-                installed, build
-            ):
+            would_stay = free_choice is not None and free_choice.is_kept
+            if would_stay or self._changes_value(installed, build):
                 names.append(name)
         return names
 
@@ -488,7 +490,7 @@ class _AgreementSearch(Struct, Generic[Solution]):
                 yield name
 
     def _losing_builds(self, attempt: Attempt[Solution]) -> list[NormalizedName]:
-        """Return the packages whose build has no value, although that of the free choice has one.
+        """Return the packages that get a build without a value in place of one with a value.
 
         A package is repeated for each such agreement.
         """
@@ -508,8 +510,8 @@ class _AgreementSearch(Struct, Generic[Solution]):
         self, best: Attempt[Solution], agreed: Agreed
     ) -> tuple[tuple[NormalizedName, ...], tuple[str, ...]]:
         """Return the packages that made a value the best, and the reasons in clauses."""
-        for offers in (attrgetter("offers"), _compatible_offers):
-            names, clauses = self._bound_to_value(best, agreed, offers)
+        for get_offers in (attrgetter("offers"), _compatible_offers):
+            names, clauses = self._bound_to_value(best, agreed, get_offers)
             if clauses:
                 return names, clauses
         names_with_advantage, clause = self._advantage(best, agreed)
@@ -519,11 +521,11 @@ class _AgreementSearch(Struct, Generic[Solution]):
         self,
         best: Attempt[Solution],
         agreed: Agreed,
-        offers: Callable[[ChosenBuild], Iterable[PropertySet]],
+        get_offers: Callable[[ChosenBuild], Iterable[PropertySet]],
     ) -> tuple[tuple[NormalizedName, ...], tuple[str, ...]]:
         """Return the packages with builds for one value only, in clauses.
 
-        :param offers: the builds to consider of each.
+        :param get_offers: returns the builds of a package to consider.
         """
         agreement, value_text = agreed.agreement, str(agreed)
         rivals = self._rivals(agreed)
@@ -539,7 +541,7 @@ class _AgreementSearch(Struct, Generic[Solution]):
             if build.is_kept:
                 names.append(name)
                 clauses.append(f"the installed {build} is built for {value_text}")
-            elif all(_is_bound(agreement.values(offer), rivals) for offer in offers(build)):
+            elif all(_is_bound(agreement.values(offer), rivals) for offer in get_offers(build)):
                 names.append(name)
                 clauses.append(f"{name} {build.version} has only builds for {value_text}")
         return tuple(names), tuple(clauses)
@@ -590,7 +592,7 @@ class _AgreementSearch(Struct, Generic[Solution]):
         return [], f"{agreed} is higher than {other}"
 
     def _changes(self, best: Attempt[Solution], agreed: Agreed) -> tuple[Concession, ...]:
-        """Return the packages changed for a value, or for no particular agreed value."""
+        """Return the changes caused by a value; those that no value explains count for each."""
         changes = []
         for name, build in sorted(best.chosen.items()):
             free_choice = self._free.chosen.get(name)
@@ -605,7 +607,11 @@ class _AgreementSearch(Struct, Generic[Solution]):
         return tuple(changes)
 
     def _obstacle(self, reported: Sequence[RefusedAttempt]) -> Agreement:
-        """Return the agreement that cannot be met: the last one in the longest attempt."""
+        """Return the agreement that cannot be met.
+
+        It is the last one of the longest attempt, or, if the free choice meets that, the first one
+        that the free choice does not meet.
+        """
         last = max((refused.agreed for refused in reported), key=len)[-1].agreement
         first = self._first_unmet(self._free)
         return last if first is None or not self._is_met(self._free, last) else first
@@ -641,7 +647,7 @@ class _AgreementSearch(Struct, Generic[Solution]):
             )
         return NoConsistentSet(
             f"packages must agree on {agreement.title}, but these cannot: "
-            f"{_sides(agreement, packages)}",
+            f"{_sides_text(agreement, packages)}",
             details=sets,
             note="\n".join(["the closest sets:", *lines]),
             hint="relax the requirement on one of them; as a last resort, --allow-mixed "
@@ -678,7 +684,7 @@ def _is_compatible(chosen: ChosenBuild, agreed: Sequence[Agreed]) -> bool:
     return any(all(value.objection(offer) is None for value in agreed) for offer in offers)
 
 
-def _sides(agreement: Agreement, packages: Mapping[NormalizedName, Sequence[str]]) -> str:
+def _sides_text(agreement: Agreement, packages: Mapping[NormalizedName, Sequence[str]]) -> str:
     """Format packages by their values, such as ``CUDA 12: flash-attn, vllm; CUDA 13: torch``."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for name, values in sorted(packages.items()):

@@ -38,9 +38,9 @@ class StepKind(Enum):
     HAS_BUILDS = "has-builds"
     """A release has several builds, of which one must be chosen."""
     LIMITS = "limits"
-    """A build was made for other versions."""
+    """A build was made for other versions of another package."""
     UNNEEDED = "unneeded"
-    """A build was made for a project that the environment does not have."""
+    """A build was made for another package, which nothing else needs."""
     DERIVED = "derived"
     """It follows from its two causes."""
 
@@ -53,9 +53,9 @@ class Term(Struct, frozen=True):
     positive: bool = True
     """Whether it is among them; else it is another version or absent."""
     admitted_versions: tuple[Version, ...] = ()
-    """Every admitted version of the package, newest first; empty: not listed."""
+    """Every version of the package that may be chosen, newest first; empty: not listed."""
     builds: tuple[str, ...] = ()
-    """The labels of the admitted "versions", if these are the builds of a release."""
+    """The labels, if the package stands for a release, and its versions number the builds."""
 
 
 class Step(Struct, frozen=True, eq=False):
@@ -71,7 +71,7 @@ class Step(Struct, frozen=True, eq=False):
 
     @property
     def version_count(self) -> int:
-        """The number of admitted versions of its first package that it is about."""
+        """How many admitted versions of its first package it concerns."""
         if not self.terms:
             return 0
         return len(self.terms[0].versions.members(self.terms[0].admitted_versions))
@@ -210,7 +210,7 @@ def _newest_first(top: Step) -> list[Step]:
 
     facts = list(top.facts())
     requested = [fact for fact in facts if fact.kind is StepKind.REQUESTED]
-    # If all else is equal, the release tried last, the oldest, comes last.
+    # Facts about the newest release come last in the proof; here they come first among equals.
     others = [fact for fact in reversed(facts) if fact.kind is not StepKind.REQUESTED]
     return [*requested, *sorted(others, key=age)]
 
@@ -278,12 +278,13 @@ class _ProofWriter:
         if self._is_numbered(derived):
             self._write(step, f"because {self._cite(fact)} and {self._cite(derived)}")
             return
-        inner = [cause for cause in derived.causes if cause.causes]
-        outer = [cause for cause in derived.causes if not cause.causes]
-        if len(inner) == 1 and self._uses[id(derived)] == 1 and not self._is_numbered(inner[0]):
+        derived_causes = [cause for cause in derived.causes if cause.causes]
+        facts = [cause for cause in derived.causes if not cause.causes]
+        can_skip_derived = len(derived_causes) == 1 and self._uses[id(derived)] == 1
+        if can_skip_derived and not self._is_numbered(derived_causes[0]):
             # One sentence has both facts, and leaves out the step between them.
-            self._derive(inner[0])
-            self._write(step, f"and because {self._cite(outer[0])} and {self._cite(fact)}")
+            self._derive(derived_causes[0])
+            self._write(step, f"and because {self._cite(facts[0])} and {self._cite(fact)}")
         else:
             self._derive(derived)
             self._write(step, f"and because {self._cite(fact)}")

@@ -116,7 +116,9 @@ class ResolutionRequest(Struct, frozen=True):
     preferred: Mapping[NormalizedName, Version] = field(default_factory=dict)
     """Versions to try before newer ones, such as those of an older lock."""
     favoured: Mapping[NormalizedName, Version] = field(default_factory=dict)
-    """Releases to try before newer ones because of their builds; newer ones are reported."""
+    """Releases to try before newer ones for the sake of their builds. Unlike for `preferred`, newer
+    releases are reported.
+    """
     preferred_builds: Mapping[NormalizedName, tuple[Label, PropertySet]] = field(
         default_factory=dict
     )
@@ -126,12 +128,12 @@ class ResolutionRequest(Struct, frozen=True):
     installed: Mapping[NormalizedName, InstalledBuild] = field(default_factory=dict)
     """The installed builds, which stay if they meet the request (F-96)."""
     builds_in_environment: Mapping[NormalizedName, InstalledBuild] = field(default_factory=dict)
-    """The builds that must agree with new ones, may they stay or not; default: ``installed``."""
+    """The builds, replaced or not, that must agree with new ones; default: ``installed``."""
     versions_in_environment: Mapping[NormalizedName, Version] = field(default_factory=dict)
-    """The versions of all packages, may they stay or not; default: those of ``installed``."""
+    """The versions of all packages, replaced or not; default: those of ``installed``."""
     companions: frozenset[NormalizedName] = frozenset()
-    """Installed variants that belong to requested packages. Like those they may be replaced, by
-    another version if necessary.
+    """Installed variants that need requested packages or are needed by them. Like those they may be
+    replaced, by another version if necessary.
     """
     upgrade: bool = False
     """Whether newer versions of requested projects replace installed ones."""
@@ -194,7 +196,7 @@ def direct_wheel(
         algorithm, _, digest = part.partition("=")
         if algorithm in _ALGORITHMS and digest:
             expected.setdefault(algorithm, digest.lower())
-    # The sources supply credentials. Without them in the URL, no message shows any.
+    # Credentials are found by host later, so the URL, which messages show, has none.
     url_without_credentials, _ = split_userinfo(parts._replace(fragment="").geturl())
     file = File(filename, url_without_credentials, MappingProxyType(expected), source="the request")
     return DirectWheel(file, extras, where)

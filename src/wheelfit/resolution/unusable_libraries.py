@@ -137,7 +137,7 @@ class UnusableLibraries:
             return self._remedy_without_bridge(others, names)
         options = self._remedies.option_text(remedies)
         builds = listed(list(dict.fromkeys(remedy.build for remedy in remedies)))
-        kind = "without them" if all(remedy.has_no_libraries for remedy in remedies) else "for it"
+        kind = "without them" if all(remedy.is_for_any_machine for remedy in remedies) else "for it"
         is_plural = len({remedy.text for remedy in remedies}) > 1
         are_typed = len({remedy.text for remedy in remedies} - {WITHOUT_OPTION}) > 1
         effect = f"take{'' if are_typed else 's'} {'builds' if is_plural else 'a build'}"
@@ -153,7 +153,7 @@ class UnusableLibraries:
             if (owner_remedy := self._remedies.owner_remedy(name)) is not None
         }
         for family, remedy in owner_remedies.values():
-            kind = "without them" if remedy.has_no_libraries else "for it"
+            kind = "without them" if remedy.is_for_any_machine else "for it"
             rest = _others_too([name for name in others if name not in owner_remedies])
             return (
                 f"the index of {family} has a build {kind} ({remedy.build}), and was not used{rest}"
@@ -175,7 +175,7 @@ class UnusableLibraries:
                 pin.requested
                 and pin.extras
                 and pin.core
-                and pin.name in self._remedies.with_libraries
+                and pin.name in self._remedies.users_of_libraries
             ):
                 continue
             extras = needs_of_extras(pin.core, self._remedies.context.environment).keys()

@@ -24,9 +24,9 @@ class ArrivingFile:
         self.size = size
         """Bytes of the whole file."""
         self._file = file
-        # The contiguous ranges that have arrived: their stops by start, and starts by stop.
-        self._stops: dict[int, int] = {0: 0}
-        self._starts: dict[int, int] = {0: 0}
+        # The contiguous ranges that have arrived.
+        self._stop_of_start: dict[int, int] = {0: 0}
+        self._start_of_stop: dict[int, int] = {0: 0}
         self._error: BaseException | None = None
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
@@ -74,10 +74,10 @@ class ArrivingFile:
 
     def _add(self, start: int, stop: int) -> None:
         """Record a range that has arrived, merged with the ranges beside it."""
-        start = self._starts.pop(start, start)
-        stop = self._stops.pop(stop, stop)
-        self._stops[start] = stop
-        self._starts[stop] = start
+        start = self._start_of_stop.pop(start, start)
+        stop = self._stop_of_start.pop(stop, stop)
+        self._stop_of_start[start] = stop
+        self._start_of_stop[stop] = start
 
     def fail(self, error: BaseException) -> None:
         """End the transfer with an error; later calls change nothing."""
@@ -129,13 +129,13 @@ class ArrivingFile:
     @property
     def arrived_size(self) -> int:
         """Bytes at the beginning of the file that have arrived without a gap."""
-        return self._stops[0]
+        return self._stop_of_start[0]
 
     def close(self) -> None:
         """Do nothing: the file belongs to the transfer."""
 
     def _has_arrived(self, start: int, stop: int) -> bool:
-        return any(first <= start and stop <= last for first, last in self._stops.items())
+        return any(first <= start and stop <= last for first, last in self._stop_of_start.items())
 
     # --- the file on disk ---------------------------------------------------------------
 

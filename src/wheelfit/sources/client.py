@@ -65,7 +65,7 @@ class Answer(Struct, frozen=True):
 class Client:
     """A client of servers, for any number of threads.
 
-    URLs that it gets have no credentials, which are added by their host.
+    URLs passed to it have no credentials; it adds those stored for their host.
 
     :param policy: the requests to retry, with the delays.
     :param resume_policy: the same for interrupted transfers.
@@ -180,7 +180,9 @@ class Client:
     def user_at(self, url: str) -> str:
         """Return the user name sent to a URL; ``?``: a password alone; empty: none."""
         login = self._credentials.first(url) if self._credentials else None
-        return login.user or "?" if login is not None else ""
+        if login is None:
+            return ""
+        return login.user or "?"
 
     def cancel(self) -> None:
         """Cancel all requests, from any thread, and send no more."""
@@ -260,7 +262,8 @@ class Client:
         since, failure = self._unreachable.get(origin(url), (0.0, None))
         if failure is not None and 0 <= self._clock() - since < _UNREACHABLE_PAUSE:
             repeated = Interrupted(failure.reason, retry_chance="none", hint=failure.hint)
-            repeated.url = url  # or a server that redirects there would count as unreachable
+            # Else a server that redirected to it would be recorded as unreachable.
+            repeated.url = url
             raise repeated
         try:
             return self._transport.send(url, all_headers)

@@ -114,6 +114,7 @@ class RemoteFiles:
         if entry is not None:
             # The entry is intact, and was checked against this hash when it was written.
             return entry.body
+        # With a hash it is kept in the store below, not with the pages.
         answer = self._pages.get(url, limit=limit, keep=keep and not sha256)
         if answer.status != 200:
             raise unexpected(answer.status, answer.url)
@@ -131,9 +132,12 @@ class RemoteFiles:
             return known
         if file.metadata_hashes is not None:
             try:
-                is_member = "sha256" in file.hashes  # which is cached below
+                is_cached_as_member = "sha256" in file.hashes  # by `_remember`
                 body = self._read(
-                    _metadata_url(file.url), file.metadata_hashes, None, keep=not is_member
+                    _metadata_url(file.url),
+                    file.metadata_hashes,
+                    None,
+                    keep=not is_cached_as_member,
                 )
                 self._remember(file, METADATA, body)
                 return body
@@ -365,8 +369,8 @@ class RemoteFiles:
         """Fetch a wheel, unless its archive is on disk, and unpack it."""
         filename, where = parse_wheel_filename(file.filename), redact(file.url)
         sha256 = file.hashes.get("sha256")
-        is_on_disk = self._whole_wheels.find(file) is not None or self._pages.offline
-        if sha256 is not None and not is_on_disk and self._store.wheel(sha256) is None:
+        may_stream = self._whole_wheels.find(file) is None and not self._pages.offline
+        if sha256 is not None and may_stream and self._store.wheel(sha256) is None:
             return self._unpacked_from_server(file, sha256, folder, progress)
         import tempfile
 
@@ -408,10 +412,10 @@ class RemoteFiles:
                     target, path = temporary
                     delta = self._begin_delta_download(file, target, progress)
                     wheel = self._unpack_assembled(delta, target, unpack) if delta else None
+                    used_delta = None if wheel is None else delta
                     if wheel is None:
-                        delta = None
                         wheel = self._fetch(file, target, progress, unpack)
-                    if delta is None or delta.keeps_archive:
+                    if used_delta is None or used_delta.keeps_archive:
                         with suppress(OSError):  # the unpacked wheel is complete without it
                             self._keep(target, path, sha256)
                     return wheel

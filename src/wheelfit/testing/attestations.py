@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _TUF = "https://tuf-repo-cdn.sigstore.dev"
-"""The URL of Sigstore's root of trust, which names its copy in the cache folder."""
+"""The URL of Sigstore's root of trust; the folder of its cached copy is named after it."""
 _ORIGIN = "log.invalid"
 _PAYLOAD_TYPE = "application/vnd.in-toto+json"
 _PREDICATE = "https://docs.pypi.org/attestations/publish/v1"
@@ -62,12 +62,13 @@ class SigningAuthority:
         self._repository = f"https://github.com/{repository}"
         self._build = f"{self._repository}/.github/workflows/{workflow}@refs/heads/main"
         self._now = datetime.now(UTC).replace(microsecond=0)
-        self._root, self._certificates, self._signatures = _Key(), _Key(), _Key()
+        self._root_key = _Key()
+        self._certificate_log_key, self._signature_log_key = _Key(), _Key()
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test authority")])
         constraints = x509.BasicConstraints(ca=True, path_length=0)
-        builder = self._builder(self._root, self._name, "key_cert_sign", "crl_sign")
+        builder = self._builder(self._root_key, self._name, "key_cert_sign", "crl_sign")
         builder = builder.add_extension(constraints, critical=True)
-        self._authority = builder.sign(self._root.private, SHA256())
+        self._authority = builder.sign(self._root_key.private, SHA256())
 
     def attest(self, filename: str, sha256: str) -> bytes:
         """Return an attestation, as JSON, that the workflow published a file."""
@@ -119,8 +120,8 @@ class SigningAuthority:
         authority = self._authority.public_bytes(Encoding.DER)
         return {
             "mediaType": "application/vnd.dev.sigstore.trustedroot+json;version=0.1",
-            "tlogs": [log(self._signatures)],
-            "ctlogs": [log(self._certificates)],
+            "tlogs": [log(self._signature_log_key)],
+            "ctlogs": [log(self._certificate_log_key)],
             "certificateAuthorities": [
                 {
                     "subject": {"organization": "test", "commonName": "test authority"},
@@ -145,7 +146,7 @@ class SigningAuthority:
             .not_valid_after(self._now + timedelta(days=1))
             .add_extension(identifier(key.public), critical=False)
             .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._root.public),
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._root_key.public),
                 critical=False,
             )
             .add_extension(
@@ -167,18 +168,22 @@ class SigningAuthority:
             builder = builder.add_extension(
                 x509.UnrecognizedExtension(claim, value), critical=False
             )
-        timestamps = self._timestamps(builder.sign(self._root.private, SHA256()))
+        timestamps = self._timestamps(builder.sign(self._root_key.private, SHA256()))
         extension = x509.UnrecognizedExtension(_TIMESTAMPS, timestamps)
-        return builder.add_extension(extension, critical=False).sign(self._root.private, SHA256())
+        return builder.add_extension(extension, critical=False).sign(
+            self._root_key.private, SHA256()
+        )
 
     def _timestamps(self, certificate: x509.Certificate) -> bytes:
         """Return the list of one timestamp of a certificate (RFC 6962, 3.2 and 3.3)."""
         content = certificate.tbs_certificate_bytes
         time = int(self._now.timestamp()) * 1000
-        entry = self._root.id + len(content).to_bytes(3) + content
-        signature = self._certificates.sign(struct.pack("!BBQH", 0, 0, time, 1) + entry + b"\0\0")
+        entry = self._root_key.id + len(content).to_bytes(3) + content
+        signature = self._certificate_log_key.sign(
+            struct.pack("!BBQH", 0, 0, time, 1) + entry + b"\0\0"
+        )
         # Version, id of the log, time, no extensions; then the signature with its algorithms.
-        stamp = struct.pack("!B32sQH", 0, self._certificates.id, time, 0)
+        stamp = struct.pack("!B32sQH", 0, self._certificate_log_key.id, time, 0)
         stamp += struct.pack("!BBH", 4, 3, len(signature)) + signature  # SHA-256, ECDSA
         return _der(0x04, struct.pack("!HH", len(stamp) + 2, len(stamp)) + stamp)
 
@@ -188,7 +193,7 @@ class SigningAuthority:
         self, statement: bytes, signature: bytes, certificate: x509.Certificate
     ) -> dict[str, object]:
         """Return the only entry of a log, with timestamp and proof of inclusion."""
-        key = self._signatures
+        key = self._signature_log_key
         body = _json({
             "apiVersion": "0.0.1",
             "kind": "dsse",

@@ -43,7 +43,7 @@ _LEVEL = 6
 _SMALL = 1 << 18  # bytes of pieces that are collected; the kernel copies larger ones
 _LARGE = 16 << 20  # bytes for which disk space is reserved before copying
 _BUFFER = 1 << 20
-_PIECE = 64 << 20  # bytes of a run that are copied before its end is known
+_PIECE = 64 << 20  # bytes of adjacent members, a run, that are copied before its end is known
 _UNIX = 3
 _MODE = 0o100644 << 16
 _EXECUTABLE = 0o111 << 16
@@ -137,7 +137,7 @@ def rewrite(
             packed_size = sum(member.compressed_size for member, _ in copied)
             if sync and packed_size > _LARGE:
                 archive.reserve_space(packed_size, file)
-            # The names and rows of ten thousand members take as long as copying half a gigabyte.
+            # Ten thousand names and rows take as long as copying half a gigabyte: do both at once.
             with BackgroundCalls(_run_step, "copy") as submit:
                 output = _Output(file, submit, starts_writeback=sync)
                 for member, name in copied:
@@ -162,8 +162,9 @@ def rewrite(
     return tuple(notes)
 
 
-def _run_step(function: Callable[[], object]) -> None:
-    function()
+def _run_step(step: Callable[[], object]) -> None:
+    """Call one of the functions that `_Output` submits."""
+    step()
 
 
 class _Changes:
@@ -200,6 +201,7 @@ class _Changes:
     def _old_names(self, name: str) -> Iterator[str]:
         """Yield the names of the source that become this one."""
         top, slash, rest = name.partition("/")
+        # The folder itself, unless it is renamed, and those that are renamed to it.
         for old in (top, *self._folders):
             if self._folders.get(old, old) == top:
                 yield f"{old}{slash}{rest}"
@@ -400,14 +402,14 @@ class _Output:
         """The size of the result so far, with the bytes not written yet."""
         # Members that are adjacent in both archives are copied together.
         self._run: tuple[WheelArchive, int, int] | None = None
-        self._runs: list[list[str]] = []
+        self._names_by_run: list[list[str]] = []
         self.directory: tuple[bytes, tuple[Member, ...]] = (b"", ())
         """The central directory and its members, after `finish`."""
 
     @property
     def ends(self) -> list[str]:
         """The first and last member of every copied run, whose headers prove its position."""
-        return [name for run in self._runs for name in (run[0], run[-1])]
+        return [name for names in self._names_by_run for name in (names[0], names[-1])]
 
     def copy(self, archive: WheelArchive, member: Member, name: str) -> None:
         """Add a member of another archive under a name, with its packed bytes.
@@ -418,12 +420,13 @@ class _Output:
             self.add(*_deflated(archive, member, name))
             return
         header = self._place(member if name == member.name else structs.replace(member, name=name))
+        # An unchanged header is copied with the content, so the run continues.
         if archive.read_bytes(member.offset, len(header)) == header:
             self._extend_run(archive, member.offset, len(header) + member.compressed_size)
         else:
             self._write(header)
             self._extend_run(archive, archive.data_start(member), member.compressed_size)
-        self._runs[-1].append(name)
+        self._names_by_run[-1].append(name)
 
     def add(self, member: Member, packed: bytes) -> None:
         """Add a new member."""
@@ -451,7 +454,7 @@ class _Output:
             else:
                 self._end_run()
         if self._run is None:
-            self._runs.append([])
+            self._names_by_run.append([])
         # Whole pieces, because file systems share whole blocks only.
         copied_length = length - length % _PIECE
         if copied_length:

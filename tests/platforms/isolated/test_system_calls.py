@@ -40,7 +40,7 @@ FREE = {"read", "openat", "execve", "sendto"}
 def run(machine: str, number: int, *arguments: int, architecture: int = 0) -> str:
     """Run the program on one call, and return what becomes of it."""
     architecture = architecture or {"x86_64": X86_64, "aarch64": AARCH64}[machine]
-    code = filter_program(machine, [77], is_asked=True)
+    code = filter_program(machine, [77], asks_supervisor=True)
     program = [struct.unpack("=HBBI", code[at : at + 8]) for at in range(0, len(code), 8)]
     words = (*arguments, 0, 0, 0, 0, 0, 0)[:6]
     data = struct.pack("=IIQ6Q", number, architecture, 0, *(word % 2**64 for word in words))
@@ -143,4 +143,4 @@ def test_other_numbers() -> None:
     assert run("x86_64", 0x40000000) == DENIED  # x32
     assert run("aarch64", 3, architecture=0x40000028) == DENIED
     with pytest.raises(KeyError):
-        filter_program("riscv64", [], is_asked=True)
+        filter_program("riscv64", [], asks_supervisor=True)

@@ -140,12 +140,12 @@ def test_machines_with_libraries() -> None:
 )
 def test_spans(asked: str, driver: Driver | None, span: str) -> None:
     """P-91, P-92: a major version is capped to the driver's own; what is named is taken."""
-    assert str(span_of(CUDA, asked, driver, cap=True)) == span
+    assert str(span_of(CUDA, asked, driver, cap_to_driver=True)) == span
 
 
 def test_spans_without_a_cap() -> None:
     """Whoever compiles no PTX may have the newest of the driver's major version."""
-    assert str(span_of(CUDA, "12", Driver((12, 6)), cap=False)) == ">=12,<13"
+    assert str(span_of(CUDA, "12", Driver((12, 6)), cap_to_driver=False)) == ">=12,<13"
 
 
 @pytest.mark.parametrize(
@@ -164,14 +164,14 @@ def test_zeros_of_spans(asked: str, version: str, *, held: bool) -> None:
     """Zeros at the end say nothing: what is asked for as 13.0 is CUDA 13.0.0 too."""
     number = parse_version(version)
     assert number is not None
-    assert span_of(CUDA, asked, None, cap=True).contains(number) is held
+    assert span_of(CUDA, asked, None, cap_to_driver=True).contains(number) is held
 
 
 @pytest.mark.parametrize("asked", ["", "x", "12.", "1.2.3.4", ">=12", "²"])
 def test_versions_that_are_none(asked: str) -> None:
     """What is not a version is told so."""
     with pytest.raises(UserError):
-        span_of(CUDA, asked, None, cap=True)
+        span_of(CUDA, asked, None, cap_to_driver=True)
 
 
 def test_a_driver_that_is_not_there(tmp_path: object) -> None:

@@ -107,7 +107,7 @@ def resolve(
         ]
         version = _version(request, projects, lock)
         numbers = parse_version(version)
-        allowed = span_of(family, request.version, request.driver, cap=False)
+        allowed = span_of(family, request.version, request.driver, cap_to_driver=False)
         if numbers is None or not allowed.contains(numbers):
             raise UserError(
                 f"the lock has {family.title} {version}, not the requested {request.version}",
@@ -145,7 +145,8 @@ def _without_metapackage(
     :raises NoFit: only the metapackage has some versions, or the index has no compatible wheels.
     """
     components = request.family.components
-    if request.family.metapackage and len(span.low) < MAX_NUMBERS:
+    is_exact = len(span.low) == MAX_NUMBERS
+    if request.family.metapackage and not is_exact:
         if all(components[name].has_version_of_family for name in projects):
             with suppress(NoFit):
                 return _of_one_minor(machine, projects, span, transport, progress)
@@ -190,9 +191,10 @@ def _version(
     versions = {wheel.project: wheel.version for wheel in wheels}
     if family.metapackage in versions:
         return versions[family.metapackage]
+    first_project = next(iter(projects.values()), None)
+    if first_project is not None and not family.metapackage:
+        return versions[first_project]
     for name, project in projects.items():
-        if not family.metapackage:
-            return versions[project]
         if family.components[name].has_version_of_family:
             return ".".join(versions[project].split(".")[:2])
     return request.version
@@ -220,13 +222,13 @@ def stored_wheel(
 ) -> StoredWheel:
     """Return a wheel of the store, fetched if it is missing.
 
-    :param transport: the transport; None: any, as a lock has the URL.
+    :param transport: the transport; None with a lock, whose URLs are fetched over HTTP.
     :param damaged: hashes of wheels with changed files.
     :raises IntegrityError: it has no promised hash, or another one.
     :raises NotInStore: it is not in the store, and fetching is not allowed.
     :raises StoreUnavailable: it cannot be stored.
     """
-    listed.check_promised()
+    listed.require_hash()
     store, name = request.store, f"{listed.project}-{listed.version}"
     try:
         stored = _intact_wheel(store, listed.sha256, damaged)

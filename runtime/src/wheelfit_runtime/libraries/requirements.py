@@ -27,13 +27,15 @@ def numbers_of(family: LibraryFamily, version: str) -> Version:
     return tuple(int(part) for part in parts)
 
 
-def span_of(family: LibraryFamily, version: str, driver: Driver | None, *, cap: bool) -> Span:
+def span_of(
+    family: LibraryFamily, version: str, driver: Driver | None, *, cap_to_driver: bool
+) -> Span:
     """Return the versions that may be chosen.
 
     A driver runs all minor versions of its own major version and of older ones, but compiles
     PTX of no newer toolkit than its own (P-91, P-92): a major version is capped by the driver.
 
-    :param cap: whether a major version alone is limited to the version that the driver supports.
+    :param cap_to_driver: whether a major version alone is limited to the driver's version.
     :raises UserError: it is not a version.
     :raises DriverTooOld: the driver is of an older major version.
     """
@@ -42,7 +44,7 @@ def span_of(family: LibraryFamily, version: str, driver: Driver | None, *, cap: 
     if driver is not None and driver.cuda is not None:
         if driver.cuda[0] < low[0]:
             raise _too_old(family, version, driver, driver.cuda, low[0])
-        if cap and len(low) == 1 and driver.cuda[0] == low[0]:
+        if cap_to_driver and len(low) == 1 and driver.cuda[0] == low[0]:
             high = (low[0], driver.cuda[1] + 1)
     return Span(low, high)
 

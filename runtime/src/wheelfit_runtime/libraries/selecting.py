@@ -76,7 +76,7 @@ def _select(request: LibraryRequest, progress: Progress, damaged: frozenset[str]
     check_machine(family, machine)
     major = str(numbers_of(family, request.version)[0])
     projects = distributions_of(family, request.components, major)
-    span = span_of(family, request.version, request.driver, cap=request.cap_to_driver)
+    span = span_of(family, request.version, request.driver, cap_to_driver=request.cap_to_driver)
     with locked(request.store, request.selection_name, lambda: progress.wait(family.title)):
         if not request.upgrade:
             reusable = _reusable(request, span, damaged)

@@ -118,7 +118,7 @@ def not_in_store_error(request: LibraryRequest, note: str) -> NotInStore:
     arguments = [request.family.name, request.version, *request.components]
     driver = request.driver
     if driver is not None and driver.cuda is not None and request.version == str(driver.cuda[0]):
-        # A machine with a network may have another driver, or none.
+        # The version may come from this driver; a machine with a network may have another one.
         arguments += ["--driver", driver.version]
     if request.lock is not None:
         arguments += ["--lock", request.lock]

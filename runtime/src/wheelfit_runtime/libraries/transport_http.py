@@ -157,11 +157,11 @@ class HttpTransport:
             except UnexpectedStatus:
                 body = b""
             if body:
-                if wheel.metadata_sha256:
+                if wheel.metadata_sha256:  # empty: the index has METADATA, without a hash
                     _check_hash(body, wheel.metadata_sha256, f"{wheel.filename}.metadata")
                 return body
         # The index does not serve METADATA (PEP 658); a metapackage has some kilobytes.
-        wheel.check_promised()
+        wheel.require_hash()
         body = self._client.get(wheel.url, _MAX_METADATA_SIZE)[0]
         _check_hash(body, wheel.sha256, wheel.filename)
         try:
@@ -180,7 +180,7 @@ class HttpTransport:
         :raises NetworkError: it is not available.
         :raises IntegrityError: the index lists no hash of it.
         """
-        wheel.check_promised()
+        wheel.require_hash()
         path = os.path.join(folder, "wheel.part")  # noqa: PTH118
         action = f"fetching {wheel.project} {wheel.version}"
         self._client.download(

@@ -33,7 +33,7 @@ class ListedWheel:
     """The hash of its METADATA on the index; empty: unknown; None: the index has no METADATA."""
     is_yanked: bool = False
 
-    def check_promised(self) -> None:
+    def require_hash(self) -> None:
         """Check that its hash is known.
 
         :raises IntegrityError: it is unknown.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 REQUIREMENT = "requirement"
-"""The kind of a declared dimension of which a process can have only one value."""
+"""The kind of a declared dimension that can have one value only in a process."""
 
 _SCHEMA = 1
 
@@ -77,7 +77,7 @@ class Implementation(NamedTuple):
     requirements: tuple[Feature, ...] = ()
     """Declared features of which a process can have only one value."""
     ranks: tuple[Property, ...] = ()
-    """Declared features that every machine supports, with their values in order."""
+    """Declared features that every machine supports, with their values, best first."""
     where: str = ""
     """The path of the file."""
 

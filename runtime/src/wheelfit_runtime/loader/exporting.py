@@ -92,8 +92,8 @@ def export(module: ModuleType, into: str) -> None:
     needs_getter = getter is None or getattr(getter, "__module__", "") == __name__
     for name in names:
         # A name on demand stays on demand, unless the package has a `__getattr__` of its own.
-        is_ready = name in source_names or not needs_getter
-        if is_ready and name not in target_names and not is_hidden(name):
+        copies_now = name in source_names or not needs_getter
+        if copies_now and name not in target_names and not is_hidden(name):
             setattr(other, name, getattr(module, name))
     if needs_getter:
         other.__getattr__ = get_lazily  # type: ignore[method-assign]
@@ -148,6 +148,7 @@ class SubmoduleFinder:
             return _alias_spec(fullname, f"{parent_name}.{last}")
         if not self._is_below(parent):
             return None
+        # A module with a second name keeps the first one in `__name__`.
         name = getattr(sys.modules.get(parent), "__name__", parent)
         return None if name == parent else _alias_spec(fullname, f"{name}.{last}")
 

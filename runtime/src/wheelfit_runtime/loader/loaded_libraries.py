@@ -82,7 +82,7 @@ def read_mapped(maps: str = _MAPS) -> tuple[Library, ...]:
     for file in parse(text):
         if ".so" not in file.name:
             continue  # no library, but for example the program itself
-        # Inodes are not compared: for the layers of a container, the kernel lists other ones here.
+        # Inodes are not compared: for layers of a container, those in this list differ from stat.
         status = None if file.deleted else _status(file.path)
         libraries.append(
             Library(file.path, replaced=True) if status is None else _library(file.path, status)

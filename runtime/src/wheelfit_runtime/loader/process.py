@@ -55,7 +55,7 @@ class Process:
     detections: Mapping[str, Detection]
     """The detections of the machine, by requested namespace."""
     loaded: tuple[LoadedValue, ...] = ()
-    """The values of shared dimensions already loaded into the process."""
+    """The values, such as CUDA 12, to which loaded libraries bind the process."""
 
 
 def detect(namespaces: Iterable[str], view: SystemView, *, devices: bool = False) -> Process:
@@ -119,7 +119,7 @@ def _detect_nvidia(view: SystemView, *, devices: bool) -> Detection:
 def _usable_bounds(
     detection: Detection, driver: NvidiaDriver, view: SystemView
 ) -> Iterator[DeviceValues]:
-    """Yield the lower bounds of CUDA majors with code for a GPU, unless all majors have it (P-95).
+    """Yield the lower bounds whose CUDA majors have code for a GPU; none if all have it (P-95).
 
     :param driver: with GPUs if they were requested; else the ids of the kernel's GPUs are used.
     """
@@ -141,7 +141,7 @@ def _usable_bounds(
         yield DeviceValues(
             _LOWER_BOUND,
             ", ".join(dict.fromkeys(name for name, _ in gpus)),
-            # Also bounds above those of this driver: newer toolkits do not support older GPUs.
+            # Also bounds above the driver's: these GPUs would support them with a newer driver.
             frozenset(
                 value
                 for value in (*bounds, *cuda_values.every_bound())
@@ -182,7 +182,7 @@ def query_driver(view: SystemView, *, devices: bool = False) -> NvidiaDriver:
         if driver.gpus and not gpus:
             return NvidiaDriver(problem=f"{MASK}={mask} names no GPU of this machine")
         if not files.has_driver and view.system != "Windows":
-            driver = driver._replace(broken=False)  # without a kernel module no GPU is usable
+            driver = driver._replace(broken=False)  # without a kernel module, it is absent
         return driver._replace(gpus=gpus)
     return _version_only(view, files)
 

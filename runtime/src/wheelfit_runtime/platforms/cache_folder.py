@@ -131,7 +131,8 @@ def unsafe_folder(
         if stat.S_ISLNK(status.st_mode):
             if not link_allowed:
                 return UnsafeFolder(path, "it is a link", f"remove it: rm {_quoted(path)}")
-            if any_owner or is_own(status):  # else the creator of the link chose the folder
+            # A link of another user is not followed: its maker could choose the folder.
+            if any_owner or is_own(status):
                 status = os.stat(path)
     except OSError:
         return None  # opening it reports the reason
@@ -172,9 +173,9 @@ def _is_private_group(path: str, status: os.stat_result) -> bool:
 
     try:
         if "system.posix_acl_access" in os.listxattr(path):
-            return False  # then these permissions apply to any user in the list
+            return False  # the group bits then limit every user in the access list
     except (OSError, AttributeError):
-        pass  # a file system or a system without such lists
+        pass  # a file system or a system without access lists
     try:
         name = pwd.getpwuid(status.st_uid).pw_name
         group = grp.getgrgid(status.st_gid)

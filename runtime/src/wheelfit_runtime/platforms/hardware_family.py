@@ -136,7 +136,7 @@ class HardwareFamily(NamedTuple):
     toolkit_packages: tuple[str, ...] = ()
     """Such packages whose own version begins with that major."""
     library_needs: Mapping[str, tuple[tuple[str, str], ...]] = _EMPTY
-    """The requirements of the libraries of a major, each a feature with a value of it."""
+    """By major: the features and values that its libraries require."""
 
     # --- variables and programs ---
     masks: tuple[str, ...] = ()
@@ -170,6 +170,11 @@ class HardwareFamily(NamedTuple):
     """Folders whose entries change with its driver or devices."""
     common_names: tuple[str, ...] = ()
     """Words in its files that are never taken for the name of a user or host."""
+
+    @property
+    def device_without_article(self) -> str:
+        """The name of a device, such as ``NVIDIA GPU``."""
+        return self.device.partition(" ")[2]
 
     @property
     def is_processor(self) -> bool:

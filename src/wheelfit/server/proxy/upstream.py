@@ -103,7 +103,7 @@ class Upstream(DelegatedFiles):
         self._note = note
         self._pages: SharedPages[RawPage] = SharedPages(
             structs.replace(web.pages, packed=True),
-            MemoryCache(_MAX_IN_MEMORY, lambda page: len(page[1].body) + 1024),
+            MemoryCache(_MAX_IN_MEMORY, lambda entry: len(entry[1].body) + 1024),
             fetching=upstream_dependency(self.url, _MAX_THREADS).use,
         )
         self._parsed: MemoryCache[ProjectPage] = MemoryCache(64, lambda _page: 1)
@@ -261,6 +261,7 @@ class FolderUpstream(Upstream):
         if page is None:
             return None
         entries = [(file.filename, file.url, sorted(file.hashes.items())) for file in page.files]
+        # This is never forwarded, as its files need the proxy; only the digest matters.
         body = json.dumps(entries).encode()
         has_variants = any(file.filename.endswith(VARIANTS_SUFFIX) for file in page.files)
         digest = hashlib.sha256(body).hexdigest()
@@ -313,7 +314,7 @@ class BridgedUpstream(Upstream):
         if family.is_of_indexes:
             files = " ".join(f"{file.url} {file.filename}" for file in page.files)
             digest = hashlib.sha256(files.encode()).hexdigest()
-            if plain_page is None:
+            if plain_page is None:  # a page with variants is rewritten, never forwarded
                 return RawPage(b"", "", JSON, f"{self.url}/{name}/", digest, has_variants=True)
             return replace(plain_page, digest=digest, has_variants=True)
         # The digest changes with the pages of the members.

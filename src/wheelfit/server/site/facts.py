@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 _POLICY = ChoicePolicy(metadata=MetadataPolicy(read_unlisted=True, max_labels=256))
-"""Wheels are read only if they are local, which costs little."""
+"""Reading every wheel for its labels costs little, since only local wheels are read."""
 _MAX_CACHED_FILES = 200_000
 """The limit on the number of files that cached facts are about."""
 _FILE_SIZE = 700

@@ -29,8 +29,8 @@ _NAMED_FOR = pattern(
     r"(?:^|[^a-z])(?:avx|fma|sse|amx|bmi|haswell|broadwell|skylake|icelake|cannonlake|cascadelake|"
     r"cooperlake|alderlake|sapphirerapids|spr|zen[1-9]|x86[-_]64[-_]v[34]|v[34])(?![a-z])"
 )
-_MAX_SSE_SHARE = 50
-"""One in this many vector instructions may be encoded as SSE, as by other compilers."""
+_MIN_AVX_PER_SSE = 50
+"""AVX instructions for each one of SSE, which the code of another compiler may add."""
 _MIN_COUNT = 16
 """Fewer instructions of a higher level may be data among the code."""
 
@@ -85,7 +85,8 @@ def unguarded_code(
         if at_start:
             number = sum(count for _, count in at_start)
             reason = f"{number:,} of them in functions that the loader or Python calls"
-        elif is_below(claimed, "v3") and use.avx >= max(_MIN_COUNT, use.sse * _MAX_SSE_SHARE):
+        elif is_below(claimed, "v3") and use.avx >= max(_MIN_COUNT, use.sse * _MIN_AVX_PER_SSE):
+            # The share proves nothing for v4: that code may still be guarded.
             newer = [(level, count) for level, count in newer if level == "v3"] or newer
             reason = f"which leaves {use.sse:,} instructions of SSE for other processors"
         elif not may_detect and sum(count for _, count in newer) >= _MIN_COUNT:

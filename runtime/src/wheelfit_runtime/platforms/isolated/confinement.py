@@ -172,8 +172,8 @@ def drop_privileges() -> list[str]:
         try:
             _prctl(24, capability)  # PR_CAPBSET_DROP
         except Refused:
-            break  # there are no more, or none may be dropped, and then there are none
-    number = {"x86_64": 126, "aarch64": 91}.get(os.uname().machine)
+            break  # no further one exists, or the process may drop none, as it has none
+    number = {"x86_64": 126, "aarch64": 91}.get(os.uname().machine)  # capset
     if number is not None:
         header = ctypes.create_string_buffer(struct.pack("=Ii", 0x20080522, 0))
         _call(number, header, ctypes.create_string_buffer(24))
@@ -183,8 +183,8 @@ def drop_privileges() -> list[str]:
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 _MAKE_CHAR, _MAKE_BLOCK = 1 << 6, 1 << 11
 _IOCTL_DEV = 1 << 15
-_RIGHTS = {1: 1 << 13, 2: 1 << 14, 3: 1 << 15, 4: 1 << 15, 5: 1 << 16}
-"""By version of the interface: one more than the rights on files it knows."""
+_FIRST_UNKNOWN_RIGHT = {1: 1 << 13, 2: 1 << 14, 3: 1 << 15, 4: 1 << 15, 5: 1 << 16}
+"""By version of Landlock: the first right on files that it does not know."""
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
 _ON_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | 1 << 14 | _IOCTL_DEV
 
@@ -219,7 +219,7 @@ def restrict_files(folder: str, readable: Iterable[str]) -> list[str]:
     :raises Refused: the kernel has no Landlock.
     """
     version = landlock_version()
-    known = _RIGHTS.get(version, 1 << 16) - 1
+    known = _FIRST_UNKNOWN_RIGHT.get(version, 1 << 16) - 1
     attributes = [known, 0, 0]
     size = 8
     done = [
@@ -245,7 +245,8 @@ def restrict_files(folder: str, readable: Iterable[str]) -> list[str]:
             if name.startswith("python3."):
                 allow.below(f"/etc/{name}", _READ)
         allow.below("/dev", _READ_DIR)
-        allow.below("/dev/zero", _READ_FILE)  # who may write to it gets memory to share
+        # Not writable: that would allow a shared mapping, memory that no limit counts.
+        allow.below("/dev/zero", _READ_FILE)
         for name in _names("/dev"):
             if name.startswith(_DEVICES):
                 allow.below(f"/dev/{name}", _READ_FILE | _READ_DIR | _WRITE_FILE | _IOCTL_DEV)
@@ -289,12 +290,13 @@ def restrict_calls(protected: Iterable[int], hand_over: Callable[[int], None]) -
     """Refuse system calls that detection does not need.
 
     They fail as for lack of permission, so that a plugin sees an ordinary error. Starting a program
-    is allowed, since vendors' tools are programs; the same limits hold for it. Before a process
-    starts another one, or gets memory that no process is charged with, the kernel asks the holder
-    of the descriptor (`asked_for`): neither processes nor memory can then grow faster than the
-    supervisor can end them.
+    is allowed, since vendors' tools are programs; the same limits hold for it. The kernel asks
+    the supervisor (see `asked_for`) before a process is started, or memory is made that no process
+    is charged with: neither can then grow faster than the supervisor can end them.
 
-    :param protected: processes that get no signals; their groups and all processes neither.
+    :param protected: processes that may get no signal; signals to their groups, or to all
+        processes, are refused too.
+    :param hand_over: gives the supervisor the descriptor by which the kernel asks.
     :raises Refused: the kernel has no filters, or the architecture is not known.
     """
     from system_calls import filter_program  # type: ignore[import-not-found]
@@ -303,7 +305,7 @@ def restrict_calls(protected: Iterable[int], hand_over: Callable[[int], None]) -
     machine = os.uname().machine if sys.maxsize > 2**32 else "32 bits"
     counted = []
     try:
-        program = filter_program(machine, protected, is_asked=True)
+        program = filter_program(machine, protected, asks_supervisor=True)
     except KeyError:
         raise Refused("not known for this architecture") from None
     try:
@@ -311,7 +313,7 @@ def restrict_calls(protected: Iterable[int], hand_over: Callable[[int], None]) -
             raise Refused("too old")  # noqa: TRY301 - as if the kernel had said so
         asked = _install(program, 8)  # SECCOMP_FILTER_FLAG_NEW_LISTENER
     except Refused:  # an older Linux, or a container whose runtime listens already
-        _install(filter_program(machine, protected, is_asked=False), 0)
+        _install(filter_program(machine, protected, asks_supervisor=False), 0)
     else:
         hand_over(asked)
         os.close(asked)

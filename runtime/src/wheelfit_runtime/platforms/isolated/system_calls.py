@@ -85,18 +85,19 @@ _ALLOWED, _ASKED, _FAILS = 0x7FFF0000, 0x7FC00000, 0x00050000
 _DENIED = _FAILS | errno.EPERM
 
 
-def filter_program(machine: str, protected: Iterable[int], *, is_asked: bool) -> bytes:
+def filter_program(machine: str, protected: Iterable[int], *, asks_supervisor: bool) -> bytes:
     """Return the steps of the program, 8 bytes each.
 
     Calls that detection does not need fail as for lack of permission.
 
-    :param protected: processes that get no signals; their groups and all processes neither.
-    :param is_asked: whether the kernel asks before a process starts another one, or gets
-        memory that belongs to no process.
+    :param protected: processes that may get no signal; signals to their groups, or to all
+        processes, are refused too.
+    :param asks_supervisor: whether the kernel asks the supervisor before a process is started, or
+        memory is made that no process is charged with.
     :raises KeyError: the machine is not known.
     """
     column, architecture = _MACHINES[machine]
-    counted = _ASKED if is_asked else _ALLOWED
+    counted = _ASKED if asks_supervisor else _ALLOWED
     steps = _Filter(architecture, column, tuple(protected), counted).assemble()
     return b"".join(struct.pack("=HBBI", *step) for step in steps)
 

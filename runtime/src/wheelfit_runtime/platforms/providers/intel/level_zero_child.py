@@ -131,7 +131,7 @@ def _drivers(loader: Library) -> tuple[int, list[int]]:
     code, drivers = _handles(loader, "zeInitDrivers", after=(ctypes.byref(description),))
     if code == 0:
         return code, drivers
-    # Older loaders lack the function; some that have it refuse drivers that lack it.
+    # Older loaders lack this function; some newer ones refuse it if the driver lacks it.
     older_code = loader.call_and_log("zeInit", ctypes.c_uint32(_GPU), describe=_words)
     if older_code == 0:
         older_code, drivers = _handles(loader, "zeDriverGet")
