@@ -1,4 +1,4 @@
-"""The valid values in namespaces of a project, by providers in its build environment (B-23).
+"""The valid values in a project's namespaces, as providers in its build environment say (B-23).
 
 Plugins are installed with the build requirements, and run in the environment of the backend before
 the build, confined like any plugin. Built-in namespaces need no plugin.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from wheelfit.checking.documents.document import check_variant_document, uses_vendor_vocabulary
+from wheelfit.checking.documents.document import check_variant_document, has_builtin_vocabulary
 from wheelfit.checking.findings import Location, Severity
 from wheelfit.core.metadata import write_document
 from wheelfit.core.plugin_answer import PluginAnswer, read_report
@@ -44,7 +44,7 @@ class ProviderAnswers:
     build_time: Mapping[str, PluginAnswer] = field(default_factory=dict, hash=False)
     """The answers of plugins that every build requires, by namespace (B-20)."""
     valid: Mapping[str, PluginAnswer] = field(default_factory=dict, hash=False)
-    """The valid values by other installed plugins, by namespace (B-25)."""
+    """The valid values that other installed plugins report, by namespace (B-25)."""
     plugins: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Name and version of the plugin that answered, by namespace (B-24)."""
 
@@ -89,7 +89,7 @@ class ProviderAnswers:
                 return "built-in provider"
             case PluginProvider() if self._has_answer(namespace):
                 return f"plugin {self.plugins[namespace]}"
-            case PluginProvider() as provider if uses_vendor_vocabulary(namespace, provider):
+            case PluginProvider() as provider if has_builtin_vocabulary(namespace, provider):
                 return "built-in provider"
             case _:
                 return None
@@ -135,7 +135,8 @@ def ask_providers(
 ) -> ProviderAnswers:
     """Run the plugins that are in a build environment, and return their answers.
 
-    :param validate: whether plugins validate values of built-in namespaces, too.
+    :param validate: whether plugins with a built-in vocabulary are asked, too. Those without one
+        are asked whenever they are installed.
     :param environ: the environment variables of the caller; a plugin sees few of them (P-35).
     """
     used_namespaces = set(used)
@@ -168,7 +169,7 @@ def ask_providers(
             missing = f"its plugin is not installed: {', '.join(provider.requires)}"
             build_time[namespace] = answer or PluginAnswer(failure=missing)
         elif isinstance(provider, PluginProvider) and namespace in used_namespaces:
-            if uses_vendor_vocabulary(namespace, provider) and not validate:
+            if has_builtin_vocabulary(namespace, provider) and not validate:
                 continue
             configs = answer_of(namespace, provider, "get_all_configs")
             if configs is not None:

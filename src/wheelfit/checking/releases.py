@@ -71,7 +71,7 @@ class ReleaseFacts:
 
     @property
     def has_index(self) -> bool:
-        """Whether there is a list of its files."""
+        """Whether there is an index file or an index page."""
         return bool(self.index_files) or self.is_listed
 
     def add(self, other: ReleaseFacts) -> None:
@@ -249,7 +249,7 @@ def _index_file_findings(
 def _unlisted_label_findings(
     wheel: WheelFacts, label: Label, index: IndexFacts, profiles: frozenset[Profile]
 ) -> Iterator[Finding]:
-    if label != NULL:  # which means the same without an entry (F-26)
+    if label != NULL:  # null needs no entry (F-26)
         yield Location(wheel.where).finding(
             checks.LABEL_NOT_IN_INDEX, f"the label {label} is not in {index.filename}"
         )
@@ -284,7 +284,7 @@ def _contradiction_findings(
     wheels = {where for where, _ in from_wheels}
     for contradiction in contradictions(documents):
         first, second = contradiction.first, contradiction.second
-        concerns_index = not {first, second} <= wheels
+        concerns_index = first not in wheels or second not in wheels
         if contradiction.path in unusable:
             continue
         if concerns_index and contradiction.path in index_labels:
@@ -304,10 +304,10 @@ _MAX_DUPLICATE_SIZE = 1_000_000  # bytes
 def _shared_library_findings(release: ReleaseFacts) -> Iterator[Finding]:
     """Yield a finding about libraries that are identical in several variants."""
     labels: dict[LibraryFacts, set[str]] = defaultdict(set)
-    paths: dict[str, LibraryFacts] = {}
+    first_by_hash: dict[str, LibraryFacts] = {}
     for wheel in release.variants:
         for library in wheel.libraries:
-            first = paths.setdefault(library.hash, library)
+            first = first_by_hash.setdefault(library.hash, library)
             labels[first].add(str(wheel.filename.label))
     shared = {library: variants for library, variants in labels.items() if len(variants) > 1}
     if (size := sum(library.size for library in shared)) <= _MAX_DUPLICATE_SIZE:

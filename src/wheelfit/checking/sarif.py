@@ -69,7 +69,7 @@ def _result(finding: Finding, index: int, folder: Path) -> dict[str, Any]:
     location: dict[str, Any] = {
         "physicalLocation": {
             "artifactLocation": _artifact(finding.where, folder),
-            # A line of a member is not one of the wheel.
+            # The location is the wheel, and a finding in a member counts the member's lines.
             "region": {"startLine": (finding.line or 1) if not finding.member else 1},
         }
     }

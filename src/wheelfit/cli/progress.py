@@ -48,8 +48,7 @@ def start_bars(screen: Screen, *columns: ProgressColumn) -> RichProgress:
         *columns,
         console=Console(stderr=True, no_color=not screen.error_colour),
         transient=True,
-        # Results never mix with bars; remarks are above them.
-        redirect_stdout=False,
+        redirect_stdout=False,  # results do not pass through rich; remarks are printed above bars
     )
     bars.start()
     return bars
@@ -103,7 +102,8 @@ class Bars:
         """Return the progress of one transfer (it implements ``sources.progress.Progress``).
 
         :param verb: the verb of the plain line at the end; empty for none.
-        :param is_sum: whether the line at the end is printed where bars are drawn, too.
+        :param is_sum: whether it stands for several files; then the line at the end is printed
+            even where bars are drawn.
         """
         return Transfer(_Bar(self._rich, name, self._check), verb, self._screen, is_sum=is_sum)
 
@@ -281,6 +281,7 @@ class Wheels:
                 self._sum.end()
         if self._rich is None and count:
             size = size_in_words(count) + (f" of {size_in_words(full_size)}" if full_size else "")
+            # One build in exchange for another: only what differs was downloaded.
             verb = "exchanged" if full_size else "downloaded"
             self._screen.note(f"  {verb} {what}: {size} in {duration_in_words(seconds)}")
         if is_last and self._fetched:

@@ -25,7 +25,9 @@ ACCELERATORS: Mapping[str, Choice] = MappingProxyType(
         )
     }
 )
-"""Namespaces of accelerators by name, each with the preference for builds that use it."""
+"""The preference for builds that use an accelerator, by its namespace: a property, or just the
+namespace.
+"""
 
 LIBRARIES: Mapping[str, str] = MappingProxyType(
     {
@@ -40,7 +42,7 @@ A package that depends on one is for that accelerator, even if it does not decla
 
 _LIBRARY_PREFIXES = tuple(LIBRARIES)
 _NAME_END = pattern(r"[^a-z0-9-]")
-_UNUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
+_CPU_ONLY: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         accelerator.namespace: accelerator.cpu_only_property
         for accelerator in providers.accelerators()
@@ -54,15 +56,15 @@ def accelerators_of(properties: PropertySet) -> tuple[str, ...]:
     return tuple(
         namespace
         for namespace in properties.namespaces
-        if namespace in ACCELERATORS and not _is_unused(namespace, properties)
+        if namespace in ACCELERATORS and not _is_cpu_only(namespace, properties)
     )
 
 
-def _is_unused(namespace: str, properties: PropertySet) -> bool:
+def _is_cpu_only(namespace: str, properties: PropertySet) -> bool:
     """Return whether a build is for machines without an accelerator of a namespace (P-150)."""
-    if namespace not in _UNUSED:
+    if namespace not in _CPU_ONLY:
         return False
-    feature, value = _UNUSED[namespace]
+    feature, value = _CPU_ONLY[namespace]
     return properties.values(namespace, feature) == (value,)
 
 
@@ -81,6 +83,7 @@ def accelerator_extras(core: CoreMetadata) -> list[str]:
         if "extra" in marker:
             name = _NAME_END.split(head, maxsplit=1)[0]
             is_library = owner_of_libraries(name) is not None
+            # Any other package must be named after the extra, as jax-cuda13-plugin.
             candidates = core.provides_extra if is_library else set(name.split("-"))
             extras |= {extra for extra in core.provides_extra & candidates if extra in marker}
     return sorted(extras)
@@ -124,6 +127,7 @@ def libraries_in_words(namespace: str) -> str:
     family = providers.by_namespace(namespace)
     if family is None:
         return namespace
+    # The requirement on one major version of the platform has the title of the platform.
     titles = [row.title for row in family.shared_requirements]
     return titles[0] if titles else family.device_without_article
 

@@ -236,7 +236,8 @@ def project_of(filename: str) -> NormalizedName | None:
 
 def _build(text: str, part: str) -> BuildTag:
     match = _BUILD.fullmatch(part)
-    if match is None or has_too_many_digits(part):  # F-13: of 7 parts the third must be one
+    # F-13: of 7 parts, the third must be a build tag.
+    if match is None or has_too_many_digits(part):
         _refuse(text, f"{_shown(part)} is not a valid build tag")
     digits, rest = match.groups()
     return (int(digits), rest)

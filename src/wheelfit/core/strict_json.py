@@ -147,7 +147,8 @@ class _SizeCounter:
                 self._count_window(_STRINGS.sub(b"s", data[position:stop]))
                 position, width = stop, _WINDOW
                 if self._members > self._next_count:
-                    # Count again at twice as many, so that the total is at most doubled.
+                    # Count again only at twice as many members, so that all counts together read
+                    # at most twice the text.
                     self._next_count = 2 * self._members
                     self._count_labels(data[:position])
             elif position + width < len(data):
@@ -180,7 +181,8 @@ class _SizeCounter:
         self._brackets.append(skeleton.translate(_TO_BRACKETS, b",:s"))
         if self._open > self._limits.depth:
             self._too_deep()
-        if self._elements - self._open > self._limits.values:  # what is open may count one less
+        # Each container that is still open may have been counted with one element too many.
+        if self._elements - self._open > self._limits.values:
             self._too_many()
 
     def _is_too_deep(self) -> bool:
@@ -240,7 +242,7 @@ def _parse(text: str) -> object:
         _refuse(f"the document is not JSON: {error.msg} at {place}")
     except InvalidDocument:
         raise
-    except RecursionError:  # the user allowed it
+    except RecursionError:  # the limit that the user set for the depth is beyond Python's
         _refuse("the document is nested more deeply than Python can read")
     except ValueError as error:  # an integer of thousands of digits
         _refuse(f"the document has a number that cannot be read: {error}")

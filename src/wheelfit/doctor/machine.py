@@ -58,12 +58,15 @@ def detection_findings(
             detection.warnings if translated and detection.namespace == "x86_64" else ()
         )
         if detection.namespace == "nvidia" and detection.status is Status.NOTHING:
-            if files.pci_devices and not files.has_driver:
+            reason = _reason(detection)  # all warnings, which need no findings of their own then
+            has_no_driver = bool(files.pci_devices) and not files.has_driver
+            has_no_libraries = files.has_driver and "missing" in reason
+            if has_no_driver:
                 already_reported = detection.warnings
-                yield location.finding(diagnoses.DRIVER_MISSING, _reason(detection))
-            elif files.has_driver and "missing" in _reason(detection):
+                yield location.finding(diagnoses.DRIVER_MISSING, reason)
+            elif has_no_libraries:
                 already_reported = detection.warnings
-                yield location.finding(diagnoses.DRIVER_UNREACHABLE, _reason(detection))
+                yield location.finding(diagnoses.DRIVER_UNREACHABLE, reason)
         for warning in detection.warnings:
             if warning not in already_reported:
                 # The GPU in a processor is rarely used to compute; other GPUs have other addresses.
@@ -156,7 +159,7 @@ _EXAMINED = (Status.SUPPORTED, Status.NOTHING)
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """The accelerators of a machine, as far as installed packages depend on them."""
+    """The facts about a machine's accelerators that installed packages depend on."""
 
     examined: frozenset[str] = frozenset()
     """Namespaces with a known state, even if nothing is supported."""

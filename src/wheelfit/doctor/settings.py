@@ -75,7 +75,9 @@ class MachineSettings:
     module_folders: tuple[PathEntry, ...] = ()
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     device_counts: Mapping[str, int] = field(default_factory=dict)
-    """The number of devices, by mask, as far as known."""
+    """The number of devices, as far as known, by the variable that hides some of them, such as
+    ``CUDA_VISIBLE_DEVICES``.
+    """
     kernel_driver: str = ""
     """Release of NVIDIA's kernel module; empty when none is loaded."""
 
@@ -103,7 +105,7 @@ def _tools(view: SystemView, kernel: str) -> Iterator[Tool]:
     for name in _TOOLS:
         path = view.program(name)
         if path is not None:
-            # Of a recorded machine, the path without the folder of the record.
+            # For a recorded machine, the path that the tool had there.
             shown = path if view.is_real else f"/{path.removeprefix(os.fspath(view.root))[1:]}"
             version = ""
             if name == "nvcc":
@@ -172,7 +174,7 @@ def _folders(view: SystemView, variables: Iterable[str], prefix: str) -> Iterato
 def _preloaded(view: SystemView) -> Iterator[PathEntry]:
     for variable in ("LD_PRELOAD", "DYLD_INSERT_LIBRARIES"):
         for path in dict.fromkeys(_entries(view, variable, ": ")):
-            # The loader searches for names without a slash.
+            # A name without a slash is searched for by the loader, so it is not checked.
             yield PathEntry(variable, path, "/" not in path or view.exists(path))
 
 

@@ -162,9 +162,11 @@ def _build_here(
 
     built = [(order, build(order)) for order in orders]
     compared = compare_with_plain(built, plain_order, build_plain)
-    for _, error in compared.losses:
+    for _, error in compared.rejected:
         raise error
-    return [compared.with_parts(wheel) for _, wheels in built for wheel in wheels], compared.notes
+    return [
+        compared.with_compared_libraries(wheel) for _, wheels in built for wheel in wheels
+    ], compared.notes
 
 
 def _sdist_warnings(sdist: Path, results: Sequence[JobResult]) -> Iterator[str]:
@@ -172,8 +174,8 @@ def _sdist_warnings(sdist: Path, results: Sequence[JobResult]) -> Iterator[str]:
     errors = [result.error for result in results if result.error is not None]
     if any(error.reference == "build-failed" for error in errors):
         yield (
-            f"jobs build from {sdist.name}, which has no file of a folder above the project: if "
-            "building needs one, name the wheels instead of --all, without -j and --executor"
+            f"jobs build from {sdist.name}, which has no files from above the project's folder; if "
+            "the build needs some, name the wheels instead of --all, without -j and --executor"
         )
 
 
@@ -188,7 +190,11 @@ def _check(order: BuildOrder, choices: Sequence[WheelToBuild], *, is_sdist_wante
 
 
 def _requested_variants(request: BuildRequest) -> tuple[list[VariantRequest], ConfigSettings, bool]:
-    """Return the variants that options or config settings name, and the remaining settings."""
+    """Return the variants that options or config settings name, and the remaining settings.
+
+    The third value is whether properties are passed to the build system too, which the setting
+    ``variant`` requests.
+    """
     texts = [text if "=" in text else f"{text}=" for text in request.config_settings]  # B-14
     settings = read_config_settings(texts)
     variant_settings = {key: value for key, value in settings.items() if "variant" in key}
@@ -211,7 +217,8 @@ def _requested_variants(request: BuildRequest) -> tuple[list[VariantRequest], Co
             )
         variants = [by_settings]
     other_settings = {key: value for key, value in settings.items() if key not in variant_settings}
-    return variants, other_settings, "variant" in variant_settings
+    pass_properties = "variant" in variant_settings
+    return variants, other_settings, pass_properties
 
 
 def _order(request: BuildRequest, environ: Mapping[str, str], dialect: str) -> BuildOrder:

@@ -187,7 +187,7 @@ def run_jobs(
             wheel = by_label.get(job.label)
             error = rejected.get(wheel.path) if wheel else outcome.error
             status = "failed" if error else "kept" if outcome.is_from_record else "built"
-            wheel = None if error or wheel is None else compared.with_parts(wheel)
+            wheel = None if error or wheel is None else compared.with_compared_libraries(wheel)
             by_job[job] = JobResult(job, status, wheel, error, outcome.seconds)
     results = [by_job[job] for job in jobs.here]
     return results + [JobResult(job, "skipped") for job in jobs.elsewhere], compared.notes
@@ -222,7 +222,7 @@ def _compare(
                 order,
                 build_plain,
             )
-        for wheel, error in compared.losses:
+        for wheel, error in compared.rejected:
             # Wheels of the same content go too, so that the next run reuses none of them.
             for outcome in of_version:
                 for other in outcome.value or ():

@@ -85,7 +85,7 @@ def test_variables_that_are_there(tmp_path: Path) -> None:
     """The label counts more than variables of the machine, and less than those for this wheel."""
     here = {"CUDAARCHS": "75", "TORCH_CUDA_ARCH_LIST": "7.5"}
     inputs = BuildInputs(
-        here, project=tmp_path, fixed_variables=frozenset({"TORCH_CUDA_ARCH_LIST"})
+        here, project=tmp_path, project_variables=frozenset({"TORCH_CUDA_ARCH_LIST"})
     )
     found = with_flags(inputs, SM).environ
     assert (found["CUDAARCHS"], found["TORCH_CUDA_ARCH_LIST"]) == (CMAKE, "7.5")

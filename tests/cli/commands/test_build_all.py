@@ -196,7 +196,7 @@ def test_text_output(builder: Builder, run: Runner) -> None:
     )
     assert "the compiler has a bug" in result.err, result
     assert f"failed v3 for Python {HERE}" in result.err
-    assert ".tar.gz, which has no file of a folder above the project" in result.err
+    assert ".tar.gz, which has no files from above the project's folder" in result.err
     assert (
         result.err.splitlines()[-1] == "2 built, 1 failed, 2 for other platforms (manylinux_s390x)"
     )

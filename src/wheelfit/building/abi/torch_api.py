@@ -1,8 +1,8 @@
 """Bounds on torch from the functions of its stable C interface that a consumer uses (B-61).
 
-Later releases of torch keep these functions, as ``aoti_torch_get_dim``. The first release with each
-is in ``torch_interface.json``, which `tests/building/abi/write_torch_interface.py` makes from
-torch's headers. So no release is fetched.
+Later releases of torch keep these functions, such as ``aoti_torch_get_dim``. The first release with
+each function is in ``torch_interface.json``, which `tests/building/abi/write_torch_interface.py`
+makes from torch's headers. So no release is fetched.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def torch_bounds(
         return None
     verdicts = [_verdict(version, origin, use) for version, origin in releases]
     interface = f"{count_of(len(use.stable), 'symbol')} of the stable C interface of torch"
-    notes = (*torch_notes(use.stable), *_limits(consumer, verdicts))
+    notes = (*torch_notes(use.stable), *_caveats(consumer, verdicts))
     return bounds_of_interface(interface, sorted(use.stable), verdicts, exports, notes)
 
 
@@ -157,8 +157,8 @@ def _verdict(version: Version, origin: str, use: TorchUse) -> ReleaseVerdict:
     return ReleaseVerdict(version, origin, (), tuple(missing), undecided=undecided)
 
 
-def _limits(consumer: Consumer, verdicts: Sequence[ReleaseVerdict]) -> Iterator[str]:
-    """Yield the limits of the table."""
+def _caveats(consumer: Consumer, verdicts: Sequence[ReleaseVerdict]) -> Iterator[str]:
+    """Yield notes on what the verdicts assume or do not cover."""
     newest = torch_interface().newest
     if any(verdict.version > newest for verdict in verdicts):
         yield f"releases after torch {newest} are assumed to keep the interface, as torch promises"

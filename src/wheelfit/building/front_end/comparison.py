@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 class Comparison:
     """The result of comparing variants with the plain build."""
 
-    losses: tuple[tuple[BuiltWheel, BuildFailed], ...] = ()
+    rejected: tuple[tuple[BuiltWheel, BuildFailed], ...] = ()
     """The variants that are worse than the plain build."""
     notes: tuple[str, ...] = ()
     """Remarks, one sentence each."""
     parts: Mapping[str, TunedParts] = field(default_factory=dict, hash=False)
     """The changed and the unchanged libraries of each wheel, by the digest of its content."""
 
-    def with_parts(self, wheel: BuiltWheel) -> BuiltWheel:
+    def with_compared_libraries(self, wheel: BuiltWheel) -> BuiltWheel:
         """Return a wheel with the names of its changed and unchanged libraries."""
         parts = self.parts.get(wheel.content) if wheel.label is not None else None
         if parts is None:
@@ -55,7 +55,7 @@ def compare_with_plain(
     """
     plain = next((wheel for _, wheels in built for wheel in wheels if wheel.label is None), None)
     compared: set[str] = set()
-    losses, notes, parts = [], [], {}
+    rejected, notes, parts = [], [], {}
     plain_codes: Mapping[str, Optimisation] | None = None
     failure = ""  # the reason that there is no plain wheel
     for order, wheels in built:
@@ -88,13 +88,13 @@ def compare_with_plain(
             # Default flags of compilers make no difference anyway.
             effective_flags = [flag for flag in wheel.flags if flag not in DEFAULT_FLAGS]
             if lines:
-                losses.append((wheel, _error(wheel, lines)))
+                rejected.append((wheel, _error(wheel, lines)))
             elif effective_flags and _digests(codes) == _digests(plain_codes):
                 notes.append(
                     f"the machine code of {wheel.path.name} is that of {plain.path.name}: "
                     f"{' '.join(effective_flags)} made no difference"
                 )
-    return Comparison(tuple(losses), tuple(notes), parts)
+    return Comparison(tuple(rejected), tuple(notes), parts)
 
 
 def _has_binaries(path: Path) -> bool:

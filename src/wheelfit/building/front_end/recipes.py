@@ -57,7 +57,7 @@ class Recipes:
     plain: Recipe = Recipe()
     variants: Mapping[Label, Recipe] = field(default_factory=dict, hash=False)
     dialect: str = "auto"
-    """The backend whose settings request variants; ``auto``: the installed one."""
+    """The backend whose config settings request a variant; ``auto``: that of the project."""
     dependencies: tuple[str, ...] = ()
     """Further dependencies of every wheel; their markers may use variants, which few backends
     accept.

@@ -315,7 +315,7 @@ class _DocumentChecks:
         match provider:
             case StaticProvider():
                 yield from self._check_static_values(provider, feature, values, path)
-            case PluginProvider() if uses_vendor_vocabulary(feature.namespace, provider):
+            case PluginProvider() if has_builtin_vocabulary(feature.namespace, provider):
                 yield from self._check_vocabulary(feature, values, path)
             case PluginProvider() if not provider.requires:
                 yield self._unselectable(f"no provider is available for {feature.namespace}", path)
@@ -498,8 +498,8 @@ def _recognitions(namespace: str, provider: PluginProvider) -> Iterator[Recognit
         yield recognise(namespace, single_provider, {})
 
 
-def uses_vendor_vocabulary(namespace: str, provider: PluginProvider) -> bool:
-    """Return whether a provider offers the features that its hardware namespace is known for."""
+def has_builtin_vocabulary(namespace: str, provider: PluginProvider) -> bool:
+    """Return whether wheelfit itself knows the features and values that a plugin offers."""
     if namespace not in VOCABULARIES:
         return False
     packages = {row.package for row in EMULATED_PLUGINS if row.namespace == namespace}

@@ -108,7 +108,7 @@ def undeclared_findings(
                 continue
             if variable == VARIANT_LABEL:
                 if comparison.operator not in ("==", "!=") or not literal:
-                    continue
+                    continue  # an order of labels, or the empty one of a plain wheel
             elif variable not in VARIANT_SETS:
                 continue
             if not declared.contains(variable, literal):
@@ -138,7 +138,8 @@ def abi_findings(
                 f"{feature} is declared, but the wheel does not require {project}",
             )
         for value in values:
-            # A marker may restrict its dependency to this value (P-53).
+            # A marker may restrict its dependency to this value (P-53). The properties are the
+            # declared ones, not filtered by a machine.
             narrowed = VariantContext(label, _with_single_value(properties, feature, value))
             for requirement in on_project:
                 marker = requirement.marker
@@ -176,14 +177,13 @@ def _why_never_matches(comparison: Comparison) -> str | None:
     if literal is None:
         return None
     if variable in VARIANT_SETS:
-        count = VARIANT_SETS[variable]
+        expected = VARIANT_SETS[variable]  # the number of parts of an item
         parts = _parts(literal)
-        if len(parts) != count:
-            return (
-                f"{literal!r} has {count_of(len(parts), 'part')}; items of {variable} have {count}"
-            )
+        if len(parts) != expected:
+            found = count_of(len(parts), "part")
+            return f"{literal!r} has {found}; items of {variable} have {expected}"
         *names, last = parts
-        valid = all(map(is_name, names)) and (is_value(last) if count == 3 else is_name(last))
+        valid = all(map(is_name, names)) and (is_value(last) if expected == 3 else is_name(last))
         return None if valid else f"{literal!r} is not an item of {variable}"
     if variable == VARIANT_LABEL and literal and not is_label(literal):
         return f"{literal!r} is not a label"

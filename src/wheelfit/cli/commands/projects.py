@@ -73,7 +73,7 @@ def _ask(request: InitRequest, output: Output) -> InitRequest:
     guides = {guide.namespace: guide for guide in explain_namespaces()}
     for guide in guides.values():
         output.result(f"  {guide.namespace:<14}  {guide.purpose}")
-    names = _answer("Which of these do variants depend on? (several with blanks) ").split()
+    names = _answer("Which of these do variants depend on? (separated by spaces) ").split()
     for name in names:
         for line in guides[name].lines() if name in guides else ():
             output.result(line)
@@ -144,7 +144,7 @@ builds them; with any other one a plain wheel is built and converted.
             INTERPRETER,
             SOURCES,
             UPLOADS,
-            *(
+            *(  # only defaults and settings, no options
                 group.off_command_line()
                 for group in (REQUIREMENTS, SOURCE_BUILDS, DEPENDENCY_GROUPS, MACHINE, VARIANTS)
             ),
@@ -155,10 +155,10 @@ builds them; with any other one a plain wheel is built and converted.
         """\
 Run a project's tests with each of its wheels: in an environment of its own, from installed files.
 
-PATH is a wheel or a folder of them. A wheel that this machine does not support runs under QEMU, if
-a level of x86-64 below v4 is all it lacks; any other is skipped, with the reason. The results are
-recorded beside the wheels, and from then on `wheelfit publish` refuses variants whose tests did not
-pass. Exit codes: 9 tests failed, 10 no wheel could be tested.
+PATH is a wheel or a folder of them. If all that this machine lacks for a wheel is an x86-64 level
+up to v3, the wheel runs under QEMU; other unsupported wheels are skipped, with the reason. The
+results are recorded beside the wheels, and from then on `wheelfit publish` refuses variants whose
+tests did not pass. Exit codes: 9 tests failed, 10 no wheel could be tested.
 """,
         (TEST, INTERPRETER, SOURCES),
         Operation("wheel_tests.run_wheel_tests", "projects.show_tests"),
@@ -181,10 +181,11 @@ the arguments for `wheelfit build`.
                 """\
 Derive from symbols which releases of a library a build works with.
 
-The symbols that CONSUMER uses are searched in each release of the library: from the first that has
-all of them to the first that drops one or has another soname. The result is values of
-abi_dependency for the [variant] table, and a requirement. With abicompat and debug information
-types are compared too; without them changes of types and layouts cannot be detected.
+The symbols that CONSUMER uses are searched in each release of the library. CONSUMER works with the
+first one that has all of them and those after it, until one drops a symbol or has another soname.
+The result is values of abi_dependency for the [variant] table, and a requirement. With abicompat
+and debug information, types are compared too; without them changes of types and layouts cannot be
+detected.
 
 --against names the library: a project of an index, `torch>=2.5`, whose wheels are fetched one by
 one; wheels and folders of them; or single libraries with their versions, `1.2=libfast.so`. With

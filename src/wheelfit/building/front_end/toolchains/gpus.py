@@ -1,8 +1,8 @@
 """CUDA and HIP: the architectures of a variant, in the variables and settings of build systems.
 
-PyTorch's extensions and CMake have their own. NVIDIA's and AMD's compilers read options from
-variables too, but use them for every file, also for those that a build system compiles for fewer
-architectures; so these are set only if no build system selects architectures.
+PyTorch's extensions and CMake have their own variables. NVIDIA's and AMD's compilers read options
+from variables too, but use them for every file, also for those that a build system compiles for
+fewer architectures; so these are set only if no build system selects architectures.
 """
 
 from __future__ import annotations
@@ -81,6 +81,7 @@ def torch_list(architectures: Iterable[Architecture]) -> str:
 
 
 def _cuda_words(properties: PropertySet, _machine: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the architectures as nvcc names them."""
     return tuple(architecture.code for architecture in cuda_architectures(properties))
 
 
@@ -93,7 +94,7 @@ def _add_cuda(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
     inputs = inputs.with_variable("TORCH_CUDA_ARCH_LIST", torch_list(architectures))
     if inputs.backend == _SKBUILD:
         inputs = inputs.with_setting("cmake.define.CMAKE_CUDA_ARCHITECTURES", names)
-    if _build_system_selects(inputs) or "NVCC_APPEND_FLAGS" in inputs.fixed_variables:
+    if _build_system_selects(inputs) or "NVCC_APPEND_FLAGS" in inputs.project_variables:
         return inputs
     options = [
         f"-gencode=arch=compute_{architecture.name},code={architecture.code}"
@@ -112,6 +113,7 @@ def _build_system_selects(inputs: BuildInputs) -> bool:
 
 
 def _hip_words(properties: PropertySet, _machine: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the architectures as hipcc names them."""
     return tuple(properties.values("amd", "gfx_arch"))
 
 
@@ -125,7 +127,7 @@ def _add_hip(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
         # CMake's language HIP reads the first, the packages of ROCm the others.
         for name in ("CMAKE_HIP_ARCHITECTURES", "GPU_TARGETS", "AMDGPU_TARGETS"):
             inputs = inputs.with_setting(f"cmake.define.{name}", architectures)
-    if _build_system_selects(inputs) or "HIPCC_COMPILE_FLAGS_APPEND" in inputs.fixed_variables:
+    if _build_system_selects(inputs) or "HIPCC_COMPILE_FLAGS_APPEND" in inputs.project_variables:
         return inputs
     options = [f"--offload-arch={name}" for name in names]
     return inputs.with_appended("HIPCC_COMPILE_FLAGS_APPEND", options)

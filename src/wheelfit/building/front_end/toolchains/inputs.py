@@ -42,7 +42,7 @@ class BuildInputs:
     compiler: Compiler = Compiler()
     packages: frozenset[str] = frozenset()
     """The packages of `BUILD_SYSTEMS` in the build environment."""
-    fixed_variables: frozenset[str] = frozenset()
+    project_variables: frozenset[str] = frozenset()
     """Variables that the project sets for this wheel, which flags must not change."""
 
     @property
@@ -67,7 +67,7 @@ class BuildInputs:
 
     def with_variable(self, name: str, text: str) -> BuildInputs:
         """Return these inputs with a variable, unless the project sets it for this wheel."""
-        if name in self.fixed_variables:
+        if name in self.project_variables:
             return self
         return replace(self, environ={**self.environ, name: text})
 

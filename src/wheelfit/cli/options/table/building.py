@@ -119,15 +119,15 @@ TEST = OptionGroup(
     Option(
         "--emulate auto|always|never",
         OneOf("auto", "always", "never"),
-        "run wheels under QEMU: those that this machine does not support, each under a "
-        "processor of the level that it needs, or none",
+        "run wheels under QEMU; auto: those that this machine does not support; always: each, "
+        "under a processor of the level that it needs; never: none",
         default="auto",
     ),
     Option(
         "--fake-drivers",
         FLAG,
-        "run wheels for missing GPUs with simulated drivers, which are compiled for it, to test "
-        "what needs no GPU",
+        "run wheels for missing GPUs with simulated drivers, which are compiled on this machine, "
+        "to test what needs no GPU",
     ),
     Option(
         "--time-limit [LABEL=]TIME",
@@ -197,7 +197,7 @@ BUILD_WAYS = OptionGroup(
         "--flags",
         FLAG,
         "add compiler flags for the processor level and GPU architectures of the variant to "
-        "those of the plain build; needs the extra build",
+        "those of the plain build; needs the extra `build`",
         default=None,
     ),
     Option(
@@ -311,7 +311,7 @@ ABI_BOUNDS = OptionGroup(
     Option(
         "--built-with VERSION",
         TEXT,
-        "the release that it was built with: symbols that this lacks belong to other libraries, "
-        "and types are compared with it (default: the first that has all symbols)",
+        "the release that CONSUMER was built with: symbols that the release lacks belong to other "
+        "libraries, and types are compared with it (default: the first with all symbols)",
     ),
 )

@@ -36,8 +36,8 @@ RUN = OptionGroup(
     Option(
         "--port N",
         PORT,
-        "listen at this port, without a secret in the path: for tools whose configuration "
-        "names the URL",
+        "listen at this port, at a URL without a secret, for tools whose configuration names it "
+        "(default: any free port, and a URL with a secret)",
     ),
 )
 
