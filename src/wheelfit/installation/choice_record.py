@@ -23,10 +23,10 @@ CHOICE_FILE = "wheelfit.json"
 
 
 class HostAndOverrides(Struct, frozen=True):
-    """The host of a choice, and the overrides of its detection (P-73)."""
+    """The machine that a file was chosen for, and the overrides of its detection (P-73)."""
 
     host: str | None = None
-    """The host file, without its folder, or the preset; None: this machine."""
+    """The name of a host file, without its folder, or of a preset; None: this machine."""
     overrides: tuple[str, ...] = ()
     """The settings that replaced or narrowed detection: ``NAME=value``, or an option."""
 
@@ -40,7 +40,7 @@ class RecordedChoice(Struct, frozen=True):
     hashes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Hashes the file was checked against, algorithm to hexadecimal digest."""
     host_and_overrides: HostAndOverrides = HostAndOverrides()
-    """The host and the overrides with which it was chosen."""
+    """The machine and the overrides with which it was chosen."""
 
 
 def format_choice(choice: RecordedChoice) -> bytes:

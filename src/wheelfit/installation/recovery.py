@@ -120,7 +120,7 @@ def _recover(folders: EnvironmentFolders, disk: FileSystem, *, trust_journal: bo
         journal = read_journal(folders, disk, trust_journal=trust_journal)
         changes = journal.changes
         notes += undo(folders, journal, disk)
-        mark(folders, JournalStage.UNDONE, disk)
+        record_stage(folders, JournalStage.UNDONE, disk)
     elif stage is not None:
         with suppress(NotRecoverable):
             changes = read_changes(folders, disk, stage)
@@ -145,7 +145,7 @@ def undo(folders: EnvironmentFolders, journal: Journal, file_system: FileSystem)
     return notes
 
 
-def mark(folders: EnvironmentFolders, stage: JournalStage, file_system: FileSystem) -> None:
+def record_stage(folders: EnvironmentFolders, stage: JournalStage, file_system: FileSystem) -> None:
     """Record on the disk that a change is committed or undone."""
     journal = os.path.join(folders.workplace, JournalStage.JOURNAL.value)  # noqa: PTH118
     file_system.replace(journal, os.path.join(folders.workplace, stage.value))  # noqa: PTH118
@@ -181,6 +181,7 @@ class _Undo:
             for path in _recorded(os.path.join(record, "RECORD"), record)  # noqa: PTH118
         )
         foreign_projects = {_project(path) for path in foreign_records}
+        # Projects that another tool has installed or removed since.
         self._superseded = frozenset(
             owner
             for step in self._steps
@@ -217,14 +218,16 @@ class _Undo:
                 self._note_stays(step.path)
                 return
             self._disk.move(step.path, step.workplace_path)
-        # It has foreign files only if it was in its place, which is free now.
+        # Foreign files are in it only if it was at step.path before, which is free now.
         self._bring_back(step.workplace_path, step.path)
 
     def _undo_swap(self, step: Step) -> None:
+        """Undo an exchange, unless it was not made or is undone already."""
         if not self._disk.exists(step.workplace_path):
-            return  # all steps were undone before, and it was removed
+            return  # an earlier recovery moved it back, or removed it after all steps were undone
         is_new_path_staged = identity_of(step.workplace_path) == step.new_identity
-        if identity_of(step.path) == step.new_identity and not is_new_path_staged:
+        is_exchanged = identity_of(step.path) == step.new_identity and not is_new_path_staged
+        if is_exchanged:
             if self._is_superseded(step):
                 # The old path must not be restored, but the new one is removed.
                 self._remove_own(step.path)
@@ -232,15 +235,16 @@ class _Undo:
             for path in self._foreign(step.path, step.path):
                 old = step.workplace_path + path[len(step.path) :]
                 if self._disk.exists(old) and not is_real_folder(old):
-                    self._disk.remove_file(old)
+                    self._disk.remove_file(old)  # the foreign file takes its place below
             if not self._disk.exchange(step.path, step.workplace_path):
                 raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), step.path)
         elif not self._disk.exists(step.path) and not is_new_path_staged:
+            # It was exchanged, and the new path was removed since.
             if not self._is_superseded(step):
                 self._move_back(step)
             return
         if self._is_superseded(step) and identity_of(step.workplace_path) == step.old_identity:
-            return  # no process could add files to the folder moved aside
+            return  # foreign files are not in the old folder, only in the new one
         self._bring_back(step.workplace_path, step.path)
 
     def _undo_take(self, step: Step) -> None:
@@ -297,7 +301,7 @@ class _Undo:
     # --- owners ---
 
     def _foreign(self, folder: str, target: str) -> Iterator[str]:
-        """Yield the files in a folder that would be foreign at a place."""
+        """Yield the files in a folder that are foreign if the folder is at the target."""
         for path in _files_below(folder):
             if self._is_foreign(target + path[len(folder) :]):
                 yield path
@@ -330,7 +334,7 @@ class _Undo:
                 if identity_of(record) in {step.new_identity, step.old_identity}:
                     return True
             elif step.path.startswith(record + os.sep) or step.path == record:
-                return True
+                return True  # a step within the folder, or its removal
         return False
 
     def _is_somewhere(self, step: Step) -> bool:
@@ -436,7 +440,8 @@ def _clear(
             continue
         marks = [name for name, is_folder in entries if name.startswith(MARK) and not is_folder]
         is_main = workplace == folders.workplace
-        # Without the first of these files, the rest counts as only prepared, and is removed.
+        # If this is interrupted after the record of the stage is removed, the next recovery treats
+        # the rest as only prepared, and removes it.
         removed_last = [*(stage.value for stage in JournalStage), FOLDERS] if is_main else []
         for name, is_folder in entries:
             if name.startswith(MARK) or name in removed_last:

@@ -35,7 +35,7 @@ from wheelfit.installation.journal import Journal, JournalStage, journal_stage_o
 from wheelfit.installation.recovery import (
     RecoveryOutcome,
     identity_of,
-    mark,
+    record_stage,
     recover,
     sync_folders,
     undo,
@@ -294,7 +294,7 @@ class Transaction:
             self._make_step(step)
         sync_folders(journal.steps, self._disk)
         try:
-            mark(self._folders, JournalStage.COMMITTED, self._disk)
+            record_stage(self._folders, JournalStage.COMMITTED, self._disk)
         except OSError as error:
             self._revoke_commit(error)
             raise

@@ -27,8 +27,8 @@ def unchanged_folders(
 ) -> dict[str, str]:
     """Return the folders of a wheel whose files are installed already, as links.
 
-    A folder that would be exchanged as a whole counts only if it is unchanged as a whole, so that
-    other processes never see a mixture of old and new.
+    A folder that no other distribution uses is replaced as a whole. So it counts only if everything
+    in it is unchanged: other processes never see a mixture of old and new.
 
     :param removed_files: by folder, an absolute path, the names of files to remove.
     :return: by folder of the wheel, the absolute path of the installed one.
@@ -60,15 +60,17 @@ class _Comparison:
         self._read_folder = read_folder
         self._inodes: Sequence[int] | None = None
         self._device = 0
-        self._inner: dict[str, set[str]] = {}
+        self._names_in: dict[str, set[str]] = {}
+        """The names of the wheel's folders in each folder that contains some, from the roots down.
+        """
         self._roots = roots
         for folder in new_folders:
             path = folder
             while path not in roots:
                 path, name = os.path.split(path)
-                names = self._inner.setdefault(path, set())
+                names = self._names_in.setdefault(path, set())
                 if name in names:
-                    break
+                    break  # and so are the folders above it
                 names.add(name)
 
     def unchanged(self) -> dict[str, str]:
@@ -85,17 +87,17 @@ class _Comparison:
                         if part_folder == path or part_folder.startswith(path + os.sep)
                     }
                 elif not self._is_removed_whole(path):
-                    pending.append(path)  # it has files of other distributions as well
+                    pending.append(path)  # others have files in it: its subfolders are examined
         return unchanged
 
     def _listing(self, folder: str) -> FolderListing:
         return self._read_folder(folder) or FolderListing()
 
     def _wheel_folders_in(self, folder: str) -> set[str]:
-        return self._inner.get(folder, set())
+        return self._names_in.get(folder, set())
 
     def _is_removed_whole(self, folder: str) -> bool:
-        """Return whether a folder goes as a whole, as another one may take its place."""
+        """Return whether all of a folder is removed, so that a new folder may replace it."""
         listing = self._listing(folder)
         if folder in self._roots:
             return False
@@ -105,7 +107,7 @@ class _Comparison:
         )
 
     def _is_same(self, folder: str) -> bool:
-        """Return whether a folder equals the wheel's, and all of it leaves with the old version."""
+        """Return whether a folder equals the wheel's, and all its files are of the old version."""
         listing, part = self._listing(folder), self._new_folders.get(folder)
         names, folders = listing.files.keys(), listing.folders
         # A folder with bytecode that was compiled since differs from the wheel's.

@@ -70,16 +70,16 @@ def variant_changes(
 ) -> tuple[VariantChange, ...]:
     """Return the builds that a plan replaces by another one, in its order.
 
-    Publishers define labels for each release, so a build with the same label is another build if it
-    is for another CUDA.
+    Publishers define labels for each release, so two builds with one label may differ, as in their
+    CUDA major.
 
     A plain wheel replaced by a variant is only reported, since it was not chosen among builds,
-    unless it was installed with a preference that excluded such a variant. So is a variant whose
-    successor has the same properties, but for the versions of other packages that it was built for
+    unless it was installed with a preference that excluded such a variant. A variant, too, is only
+    reported if its successor differs only in the versions of other packages that it was built for
     (P-56).
 
     :param misfits: why installed variants cannot stay, by name.
-    :param agreements: the shared requirements, such as a CUDA major.
+    :param agreements: the requirements on all builds of an environment, such as one CUDA major.
     """
     installed_by_name = by_name(installed)
     changes = []
@@ -145,7 +145,9 @@ def _excludes(option: str, properties: PropertySet) -> bool:
     name, _, value = option.partition(" ")
     if name == "--forbid":
         return value.partition("::")[0].strip() in properties.namespaces
-    return name == "--no-variants" or bool(accelerators_of(properties))
+    if name == "--no-variants":
+        return True
+    return bool(accelerators_of(properties))  # --variant, as cpu
 
 
 def _machine_properties(properties: PropertySet, document: VariantDocument | None) -> PropertySet:

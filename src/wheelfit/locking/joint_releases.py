@@ -1,6 +1,6 @@
 """The newest releases that fit together and have builds for the most kinds of accelerators.
 
-Of each family, the release with builds for the most kinds may conflict with those of the others.
+The release of a project with builds for the most kinds may conflict with those of other projects.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def resolve_jointly(
     """Resolve a request with builds for the most kinds of accelerators.
 
     A kind counts if every project with builds for it in any release has one in its chosen release:
-    a missing build would leave such a machine without its accelerator. Preferred versions stay, and
+    otherwise a machine of this kind would lack its accelerator. So ROCm does not count if torch has
+    a build for it, but torchvision has one only in another release. Preferred versions stay, and
     all other projects have the newest possible version.
 
     :param candidates: the candidates for machines of every kind; for a single machine the plain
@@ -66,6 +67,7 @@ def resolve_jointly(
             continue
         if joint_versions == versions:
             break
+        # Unlike favoured versions, preferred ones may be old without a remark.
         preferred = {
             name: version
             for name, version in request.preferred.items()
@@ -77,7 +79,7 @@ def resolve_jointly(
             resolution = joint_resolution
             break
     notes = _notes_on_missing_builds(projects, _versions(resolution, projects))
-    return replace(resolution, refused_builds=tuple(notes))
+    return replace(resolution, missing_builds=tuple(notes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ class _Project:
 def _projects(
     resolution: Resolution, request: ResolutionRequest, candidates: Candidates
 ) -> Iterator[_Project]:
-    """Yield the projects of families in a resolution, requested ones first."""
+    """Yield the projects with a bridge in a resolution, requested ones first."""
     requirements = [
         requested.requirement
         for requested in (*request.requirements, *request.constraints, *request.overrides)

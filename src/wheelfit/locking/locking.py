@@ -160,7 +160,7 @@ def build_lock(
     notes = dict.fromkeys(
         text
         for resolution in resolutions
-        for text in (*resolution.refused_builds, *resolution.notes)
+        for text in (*resolution.missing_builds, *resolution.notes)
     )
     return LockResult(lock, tuple(listed_environments), (*notes, *merged.notes))
 

@@ -173,7 +173,7 @@ class Solver:
         # With only the locked versions, nothing would count as held back or given up.
         old, new = solution.resolution, repeated.resolution
         resolution = structs.replace(
-            new, held_back=old.held_back, refused_builds=old.refused_builds
+            new, held_back=old.held_back, missing_builds=old.missing_builds
         )
         return replace(repeated, resolution=resolution)
 

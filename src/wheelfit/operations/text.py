@@ -23,8 +23,9 @@ def columns(
     """Return the lines of a table; none when there are no rows.
 
     :param rows: cells without line breaks; a column without any text is left out.
-    :param width: columns of the terminal; a wider table has its last column broken into several
-        lines, or where too little room is left, the rest below each row. None breaks nothing.
+    :param width: columns of the terminal. The last column of a wider table is broken into several
+        lines, or if there is too little room for that, what does not fit is below its row. None
+        breaks nothing.
 
     >>> columns(("Name", "Empty", "Size"), [("a", "", "10"), ("bcdef", "", "2")])
     ['Name   Size', '-----  ----', 'a      10', 'bcdef  2']
@@ -64,9 +65,9 @@ def _padded(
 def _with_rest_below(
     head: Sequence[str], rows: Sequence[Sequence[str]], widths: Mapping[int, int], width: int
 ) -> Iterator[str]:
-    """Yield the lines of a table that continues rows below where columns do not fit.
+    """Yield the lines of a table, with the cells that do not fit on lines below their row.
 
-    There each cell has the name of its column, but for the last column, whose cells need none.
+    Such a cell follows the name of its column, but those of the last column need none.
 
     :param widths: columns of each column that has any text, in order.
     """
@@ -78,12 +79,12 @@ def _with_rest_below(
     room = width - sum(widths[number] + 2 for number in before)
     if len(before) < len(widths) - 1:
         room = 0
-    beside = [_without_wide_cell(row, last, room) for row in (head, *rows)]
+    first_lines = [_without_wide_cell(row, last, room) for row in (head, *rows)]
     shown = {number: widths[number] for number in before}
-    shown[last] = max(len(row[last]) for row in beside)
-    title, rule, *starts = _padded(beside[0], beside[1:], shown)
+    shown[last] = max(len(row[last]) for row in first_lines)
+    title, rule, *starts = _padded(first_lines[0], first_lines[1:], shown)
     yield from (title, rule)
-    for start, row, cells in zip(starts, rows, beside[1:], strict=True):
+    for start, row, cells in zip(starts, rows, first_lines[1:], strict=True):
         yield start
         rest = [
             row[number] if number == last else f"{head[number].lower()} {row[number]}"
@@ -198,13 +199,14 @@ def largest_first(sizes: Mapping[str, FileSize]) -> list[str]:
 
 def unknown_sizes(sizes: Mapping[NormalizedName, FileSize]) -> list[str]:
     """Return one sentence on unknown sizes for each reason."""
-    reasons: dict[tuple[bool, str], list[str]] = {}
+    names_by_sentence: dict[tuple[str, str], list[str]] = {}
     for name, size in sizes.items():
         if size.why_unknown:
-            reasons.setdefault((size.file is None, size.why_unknown), []).append(name)
+            which = "" if size.file is None else " on disk"
+            names_by_sentence.setdefault((which, size.why_unknown), []).append(name)
     return [
-        f"the size of {', '.join(names)}{'' if is_all else ' on disk'} is not known: {why}"
-        for (is_all, why), names in reasons.items()
+        f"the size of {', '.join(names)}{which} is not known: {why}"
+        for (which, why), names in names_by_sentence.items()
     ]
 
 

@@ -1,7 +1,7 @@
 """Edits of lists of requirements in the text of a ``pyproject.toml``; the rest stays unchanged.
 
-After every edit the text is parsed and compared with the expected content. If they differ, whatever
-the form of the file, an error is raised and nothing is changed.
+After every edit the text is parsed and compared with the expected content. If they differ, an error
+is raised and nothing is changed.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class ProjectText:
         return lists
 
     def find(self, target: DependencyList) -> DependencyList | None:
-        """Return a list under the name that the file spells; None if the file lacks the list."""
+        """Return a list with its name as the file spells it; None if the file lacks the list."""
         for candidate in self.lists():
             if candidate.kind == target.kind and _is_same_name(candidate.name, target.name):
                 return candidate
@@ -128,9 +128,9 @@ def with_requirement(
 ) -> tuple[ProjectText, ListChange]:
     """Return a project with a requirement in a list, which is created if missing.
 
-    It replaces the requirement on the same project with the same marker, or, if it has no marker,
-    the only requirement on the project. The spelling, extras and marker of the old requirement are
-    kept, and so are its versions if the new one has none.
+    It replaces the requirement with the same name and marker; one without a marker replaces the
+    only one with its name, too. The spelling, extras and marker of the old requirement are kept,
+    and so are its versions if the new one has none.
 
     :raises InvalidDocument: ``invalid-project``; the file has a form that cannot be changed, or
         leaves the list to a build backend.
@@ -164,7 +164,7 @@ def with_requirement(
 def without_requirement(
     project: ProjectText, target: DependencyList, name: NormalizedName
 ) -> tuple[ProjectText, Sequence[ListChange]]:
-    """Return a project without the requirements of a list on another project."""
+    """Return a project without the requirements with a name in one of its lists."""
     existing = project.find(target)
     changes: list[ListChange] = []
     while existing is not None:

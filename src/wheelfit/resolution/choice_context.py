@@ -25,11 +25,11 @@ class ChoiceContext(Struct, frozen=True):
     direct_files: Mapping[NormalizedName, ProjectPage] = field(default_factory=dict)
     """Files that the user named, by project; they replace all listed files of it (F-125)."""
     known_versions: KnownVersions | None = None
-    """Versions of packages that builds may be made for (P-51); None: the declared versions, while
-    all others are still to be chosen.
+    """Versions of packages that builds may be made for (P-51); None: only those that the user
+    declares, as nothing is chosen yet.
     """
     agreed: tuple[Agreed, ...] = ()
-    """Values that every build must be compatible with, at most one for each agreement."""
+    """Values that every build must be compatible with, such as CUDA 12; one of each agreement."""
     preferred_builds: Mapping[NormalizedName, tuple[Label, PropertySet]] = field(
         default_factory=dict
     )

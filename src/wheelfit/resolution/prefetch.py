@@ -125,8 +125,8 @@ class Prefetch:
             try:
                 work()
             except BaseException:  # noqa: BLE001, S112
-                # The solver gets the same error when it needs the result. An interruption of the
-                # main thread may come here, if this thread waited for its result.
+                # The solver gets the same error when it needs the result. If this thread waits for
+                # a result of the main thread, a KeyboardInterrupt there is raised here, too.
                 continue
 
     def _fetch(self, dependency: Dependency, read_dependencies: ReadDependencies) -> None:

@@ -129,8 +129,8 @@ def choose_source_metadata(
 ) -> ReleaseMetadata:
     """Return the metadata of the only source, or of several that agree (F-127).
 
-    :param runs_on_target: returns whether the target runs any of some wheels, by their document;
-        called only if several sources have the release.
+    :param runs_on_target: takes a document and its wheels, and returns whether the target runs one
+        of them; called only if several sources have the release.
     :raises InconsistentDocuments: several sources have variants that fit, and contradict
         each other.
     """
@@ -215,7 +215,7 @@ class _MetadataReader:
         for wheel in wheels:
             if wheel.filename.label is not None:
                 self._wheels.setdefault(wheel.filename.label, []).append(wheel)
-        self._ignored: dict[Label, tuple[str, str]] = {}
+        self._ignored: dict[Label, tuple[str, str]] = {}  # with the code and the reason
         self._notes: list[str] = []
         self._where = ""
 

@@ -144,8 +144,8 @@ class Resolution(Struct, frozen=True):
     """The releases older than the newest allowed ones, with the reasons."""
     unmet: tuple[str, ...] = ()
     """Requirements left unmet by the user's overrides, one sentence each."""
-    refused_builds: tuple[str, ...] = ()
-    """Builds that were refused because their releases do not go together, one sentence each."""
+    missing_builds: tuple[str, ...] = ()
+    """Builds that are missing because their releases do not go together, one sentence each."""
     superseded: Mapping[NormalizedName, str] = field(default_factory=lambda: MappingProxyType({}))
     """The installed packages to remove without a successor, with the reason as a clause.
     """

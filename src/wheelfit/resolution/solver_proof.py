@@ -25,7 +25,7 @@ class ExaminedPackages(Protocol):
     """The packages that a search examined."""
 
     reasons: dict[tuple[Package, Package, VersionSet], Dependency]
-    """The dependencies by which one package requires versions of another, by the three."""
+    """The dependencies, by requiring package, required package and required versions."""
 
     def admitted_versions(self, package: Package) -> tuple[Version, ...]:
         """Return the admitted versions, newest first; empty if the project was not listed."""
@@ -40,14 +40,14 @@ class ExaminedPackages(Protocol):
 class Translation:
     """The translation of the library's derivation into proof steps.
 
-    :param limits: the constraints as written, by project.
+    :param constraint_texts: the constraints as written, by project.
     """
 
     def __init__(
-        self, packages: ExaminedPackages, limits: Mapping[NormalizedName, Sequence[str]]
+        self, packages: ExaminedPackages, constraint_texts: Mapping[NormalizedName, Sequence[str]]
     ) -> None:
         self._packages = packages
-        self._limits = limits
+        self._constraint_texts = constraint_texts
 
     def step(self, root: Incompatibility[Any, Any]) -> Step:
         """Return the step for a derivation; shared parts stay shared."""
@@ -91,11 +91,11 @@ class Translation:
         elif node.cause is IncompatibilityCause.DEPENDENCY:
             kind = _kind_of_dependency(node)
             text = self._requirement(node)
-            if kind is StepKind.UNNEEDED:
+            if kind is StepKind.UNNEEDED:  # such as a build for torch, without torch
                 text = self._projects_built_for(terms[0])
         elif node.cause is IncompatibilityCause.CONSTRAINT:
             (term,) = terms
-            text = " and ".join(self._limits.get(term.package.name, []))
+            text = " and ".join(self._constraint_texts.get(term.package.name, []))
         return Step(kind, terms, text, causes)
 
     def _equivalent_cause(
@@ -103,8 +103,9 @@ class Translation:
     ) -> Step | None:
         """Return the cause that means the same to users; None if there is none.
 
-        The other cause states only that a release consists of its builds, or that there are no
-        versions between two adjacent ones.
+        The other cause states only that a release consists of its builds. Or the cause ties an
+        extra to its project, and the other one states that there are no versions between two
+        adjacent ones.
         """
         if len(causes) != 2 or any(getattr(term.package, "release", None) for term in node.terms):
             return None
@@ -136,7 +137,7 @@ class Translation:
     def _requirement(self, node: Incompatibility[Any, Any]) -> str:
         parent = node.terms[0].package
         needed: RangeProtocol[Any] | None
-        if len(node.terms) == 1 and node.dependency_range is None:
+        if _is_unneeded(node):
             return ""
         if _ties_extra(node):
             return f"{parent.base} of the same version"
@@ -151,13 +152,20 @@ class Translation:
 
 
 def _kind_of_dependency(node: Incompatibility[Any, Any]) -> StepKind:
-    if len(node.terms) == 1:
-        return StepKind.UNNEEDED if node.dependency_range is None else StepKind.NEEDS
+    if _is_unneeded(node):
+        return StepKind.UNNEEDED
+    if len(node.terms) == 1:  # a package that depends on itself
+        return StepKind.NEEDS
     parent, child = node.terms[:2]
     if child.is_positive():
         return StepKind.NEEDS if _ties_extra(node) else StepKind.LIMITS
-    is_own = child.package.release is not None and parent.package.release is None
-    return StepKind.HAS_BUILDS if is_own else StepKind.NEEDS
+    is_release_and_its_builds = child.package.release is not None and parent.package.release is None
+    return StepKind.HAS_BUILDS if is_release_and_its_builds else StepKind.NEEDS
+
+
+def _is_unneeded(node: Incompatibility[Any, Any]) -> bool:
+    """Return whether a clause excludes builds made for projects that are not installed."""
+    return len(node.terms) == 1 and node.dependency_range is None
 
 
 def _ties_extra(node: Incompatibility[Any, Any]) -> bool:

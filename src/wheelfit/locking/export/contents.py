@@ -84,6 +84,7 @@ class ExportedPackage:
         return {
             "name": pin.name,
             "version": None if self.version is None else str(self.version),
+            # A folder or repository has no hash, and is not a file.
             "filename": pin.file.display_name if pin.file.hashes else None,
             "source": self.source,
             "label": pin.label,
@@ -151,7 +152,8 @@ def contents_of(
             notes.append(f"the metadata of {name} cannot be read: {read_failure}")
         elif result is not None:
             declared_license = license_of(result.license)
-        source = None if pin.file.origin is None else locked[pin.name].source
+        must_be_built = pin.file.origin is not None
+        source = locked[pin.name].source if must_be_built else None
         version = pin.version if source is None else locked[pin.name].version
         kind = None if source is None else source.kind
         needed = tuple(sorted(needs[pin.name]))

@@ -51,7 +51,7 @@ def requirements_text(
         if pin.label is not None:
             lines.append(f"# {pin.name}: label {pin.label}, for {_printable(contents.target.name)}")
         if pin.file.is_selector and pin.name not in (copies or {}):
-            continue  # it is not a file; the member of its bridge has a line of its own
+            continue  # generated, not published; the wheel that it requires has its own line
         if pin.file.hashes:
             lines.append(_line(pin, (copies or {}).get(pin.name), is_hashed=is_hashed))
         else:
@@ -74,8 +74,9 @@ def _line(pin: Pin, copied: str | None, *, is_hashed: bool) -> str:
     if copied is not None:
         return f"{pin.name}=={pin.version}" + (f" --hash=sha256:{copied}" if is_hashed else "")
     algorithm, digest = _hash(pin)
-    is_listed = pin.label is None and not pin.is_direct and not pin.file.is_local
-    if is_listed and is_hashed and (pin.file.origin is None or not pin.file.origin.direct_url):
+    is_named_source = pin.file.origin is not None and bool(pin.file.origin.direct_url)
+    is_on_index = not (pin.is_direct or pin.file.is_local or is_named_source)
+    if pin.label is None and is_on_index and is_hashed:
         return f"{pin.name}=={pin.version} --hash={algorithm}:{digest}"
     url, _, fragment = _escaped(pin.file.url).partition("#")
     return f"{pin.name} @ {url}#{fragment}{'&' if fragment else ''}{algorithm}={digest}"
