@@ -42,8 +42,8 @@ class WheelfitError(Exception):
     """The base class of all errors for users.
 
     :param message: what happened, one sentence without a final full stop.
-    :param code: a code with the exit code of the class; None means the code of the class. This base
-        class accepts every code.
+    :param code: another code with the same exit code; None: the code of the class. This base class
+        accepts every code.
     :param where: the file, URL (never with credentials) or path in a document.
     :param note: further explanation; may have several lines.
     :param hint: what to do next.

@@ -52,7 +52,7 @@ class Copy(Struct, frozen=True):
     checked: float
     """The time at which the server last confirmed it, in seconds since the epoch."""
     written: float = 0.0
-    """That time in the copy on disk; 0 if there is none."""
+    """The time of ``checked`` in the copy on disk; 0 if there is none."""
     digest: str = ""
     """SHA-256 of the body, if that is known."""
 
@@ -187,7 +187,8 @@ class CachedPages(Struct, frozen=True):
         entry = read(_KIND, self._key(url, accept))
         if entry is None:
             return None
-        headers, checked = entry.head.get("headers"), entry.head.get("stored")
+        headers = entry.head.get("headers")
+        checked = entry.head.get("stored")  # the time of confirmation, as `save` writes it
         checked = float(checked) if isinstance(checked, (int, float)) else 0.0
         headers = headers if isinstance(headers, dict) else {}
         redirected_url = str(entry.head.get("url", url))
@@ -226,7 +227,7 @@ class CachedPages(Struct, frozen=True):
             return copy
         if not (self.may_cache(url) and self.may_cache(copy.url)):
             return copy
-        if previous is not None and self._is_saved_well(copy, previous):
+        if previous is not None and self._is_saved(copy, previous):
             return replace(copy, written=previous.written)
         key = self._key(url, accept)
         body = copy.body
@@ -239,8 +240,11 @@ class CachedPages(Struct, frozen=True):
         self.store.write(_KIND, key, head, body)
         return replace(copy, written=copy.checked)
 
-    def _is_saved_well(self, copy: Copy, previous: Copy) -> bool:
-        """Return whether the copy on disk differs only in the time of confirmation, and little."""
+    def _is_saved(self, copy: Copy, previous: Copy) -> bool:
+        """Return whether the copy on disk need not be written again.
+
+        It has the same page, and its time of confirmation is recent enough or has no effect.
+        """
         if self.rewrite_age:
             is_recent = 0 <= copy.checked - previous.written < self.rewrite_age
             return is_recent and copy.has_same_page(previous)
@@ -263,8 +267,12 @@ class SharedPages(Generic[_T]):
 
     Concurrent requests for a page share one request to its index.
 
-    :param memory: caches copies without bodies, and the values read from them, by URL and types.
+    :param memory: caches copies without bodies, and the values read from them, by URL and
+        ``Accept`` header.
     :param missing: seconds for which a missing page is not requested again.
+    :param waiting: returns a context manager for the wait for a page, also for that of another
+        thread.
+    :param fetching: returns a context manager for a request.
     :param stale: seconds for which a stale copy is served while its index is down.
     :param note_stale: called with the URL and the age of a stale copy served, in seconds, and the
         reason.

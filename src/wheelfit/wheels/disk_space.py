@@ -52,7 +52,8 @@ def no_space_message(path: Path, needed: int | None = None, *, error: OSError | 
     :param error: the error of the system; None: nothing was tried.
     """
     message = f"there is not enough space on the disk at {mount_point(path)}"
-    if error is not None and error.errno == errno.EDQUOT:  # free space is not for this user
+    # If the user's quota is used up, the free space of the disk says nothing.
+    if error is not None and error.errno == errno.EDQUOT:
         return f"{message}: {os_reason(error)}"
     amounts = [] if needed is None else [f"{size_in_words(needed)} are needed"]
     try:

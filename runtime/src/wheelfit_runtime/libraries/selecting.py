@@ -111,7 +111,7 @@ def _write_selection(request: LibraryRequest, selection: Selection) -> None:
 
 
 def _reusable(request: LibraryRequest, span: Span, damaged: frozenset[str]) -> Selection | None:
-    """Return a selection of another process, or for another driver with the same versions."""
+    """Return a selection that another process wrote, or one for a driver with the same versions."""
     known_selection = read_selection(request.store, request.selection_name, request.fingerprint)
     if known_selection is None and request.lock is None:
         key = (request.family.name, request.components, str(span), False)

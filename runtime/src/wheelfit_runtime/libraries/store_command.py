@@ -101,7 +101,9 @@ def _parser() -> argparse.ArgumentParser:
         "components", nargs="*", metavar="COMPONENT", help="as nvrtc; default: those of the family"
     )
     prefetch.add_argument(
-        "--driver", metavar="X.Y", help="CUDA version of the driver they are for; default: this one"
+        "--driver",
+        metavar="X.Y",
+        help="CUDA version of the driver that they are for; default: the driver of this machine",
     )
     prefetch.add_argument("--lock", metavar="FILE", help="a pylock.toml to take the wheels from")
     prefetch.add_argument("--index-url", metavar="URL")
@@ -165,7 +167,7 @@ def _prefetch(options: argparse.Namespace, store: Store) -> _Result:
         driver=_driver(options.driver),
         upgrade=options.upgrade,
     )
-    # For users who can only read this store.
+    # The toolkit folder is made now, for users who can only read this store.
     root = None
     with suppress(StoreUnavailable):  # all wheels are in a store of the site
         root = toolkit_folder(store, [sha256 for sha256, _, _ in selection.wheels])

@@ -27,7 +27,7 @@ class Evidence(NamedTuple):
     declarations: Declarations
     environ: Mapping[str, str]
     process: Process
-    loaded: tuple[LoadedValue, ...]
+    loaded_values: tuple[LoadedValue, ...]
     judgements: tuple[Judgement, ...]
 
     def judgements_of(self, group: str) -> list[Judgement]:
@@ -103,15 +103,17 @@ class EvidenceGatherer:
             {feature.namespace for feature in features}, environ, devices=_SM_ARCH in features
         )
         mixed = {word.strip() for word in environ.get(MIX, "").split(",")} - {""}
-        loaded = tuple(
-            value for value in (*process.loaded, *claimed) if not mixed & {"all", value.dimension}
+        loaded_values = tuple(
+            value
+            for value in (*process.loaded_values, *claimed)
+            if not mixed & {"all", value.dimension}
         )
         requirements = {
             feature for implementation in implementations for feature in implementation.requirements
         }
         judgements = []
         for implementation in implementations:
-            judgement = judge(implementation, process.detections, loaded, requirements)
+            judgement = judge(implementation, process.detections, loaded_values, requirements)
             claims = {
                 dimension: values
                 for dimension, values in judgement.claims.items()
@@ -123,7 +125,7 @@ class EvidenceGatherer:
                     judgement, failed.get((implementation.group, implementation.name), ""), environ
                 )
             )
-        return Evidence(declared, environ, process, loaded, tuple(judgements))
+        return Evidence(declared, environ, process, loaded_values, tuple(judgements))
 
     def _process(
         self, namespaces: Iterable[str], environ: Mapping[str, str], *, devices: bool

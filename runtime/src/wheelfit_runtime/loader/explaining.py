@@ -209,7 +209,7 @@ def _import_group(group: str) -> dict[str, Any]:
             __import__(group)
         load(group)
     except NoImplementation as error:
-        # An implementation was forced, so only the error of its import matters.
+        # If an implementation was forced, only the error of its import matters.
         reasons: list[Any] = [detail["reasons"] for detail in error.details]
         failed = [
             reason

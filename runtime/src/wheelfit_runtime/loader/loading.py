@@ -274,7 +274,7 @@ class Loader:
             for dimension, value in made_plan.agreed.items()
             if dimension in judgement.claims
         }
-        for loaded_value in evidence.loaded:
+        for loaded_value in evidence.loaded_values:
             # The implementation uses loaded values even if the group that needed them fails later.
             if loaded_value.value in judgement.claims.get(loaded_value.dimension, ()):
                 agreed.setdefault(loaded_value.dimension, loaded_value.value)
@@ -305,7 +305,7 @@ class Loader:
             for judgement in evidence.judgements
             if judgement.implementation.group not in self._choices
         ]
-        return plan(judgements, evidence.loaded, imported_group)
+        return plan(judgements, evidence.loaded_values, imported_group)
 
     def _give_up(self, choice: _GroupChoice, error: Exception | None = None) -> None:
         """Withdraw a choice that could not be imported, unless another thread has done so.

@@ -54,7 +54,7 @@ class Process:
 
     detections: Mapping[str, Detection]
     """The detections of the machine, by requested namespace."""
-    loaded: tuple[LoadedValue, ...] = ()
+    loaded_values: tuple[LoadedValue, ...] = ()
     """The values, such as CUDA 12, to which loaded libraries bind the process."""
 
 

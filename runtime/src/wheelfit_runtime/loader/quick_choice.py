@@ -64,7 +64,9 @@ def choose_here(group: str) -> QuickChoice | None:
     environ = os.environ
     if any(name.startswith(VARIABLE_PREFIX) for name in environ) or variable_of(group) in environ:
         return None
-    if sys.platform != "linux" or sys.maxsize < 2**32 or find_module(TABLE, None) is not None:
+    if sys.platform != "linux" or sys.maxsize < 2**32:
+        return None
+    if find_module(TABLE, None) is not None:  # a frozen application: `planning` reads its table
         return None
     machine = os.uname().machine
     documents = read_documents(sys.path, linked_folders())
@@ -145,10 +147,7 @@ def choose(
 
 
 def is_plain(document: Any) -> bool:
-    """Return whether `declarations` would accept a document without a warning.
-
-    Some valid documents are not plain; these need `declarations`.
-    """
+    """Return whether a document is certainly valid; if not, `declarations` has to decide."""
     if not isinstance(document, dict) or type(document.get("schema")) is not int:
         return False
     if document["schema"] not in (0, 1) or not _is_name(document.get("group")):

@@ -45,6 +45,7 @@ def _is_lost(judgement: Judgement, chosen: Judgement) -> bool:
     used_namespaces = {
         property_.feature.namespace for property_ in chosen.implementation.properties
     }
+    # Such as one for a GPU that is there, but whose driver is too old.
     is_better = judgement.implementation.priority >= chosen.implementation.priority
     return judgement.has_failed or (
         is_better and bool(judgement.suitable_hardware - used_namespaces)
@@ -105,7 +106,7 @@ def explanation_data(
     """Return the choices that would be made, with reasons.
 
     :param chosen: the implementation of each group, by name; groups without one are missing.
-    :param agreed: the values of shared dimensions that the choices agree on.
+    :param agreed: the values that the choices agree on, by dimension, such as the CUDA major.
     :param loaded: the groups whose implementation is already imported.
     """
     return {
@@ -113,7 +114,7 @@ def explanation_data(
             _group(name, evidence, chosen.get(name), is_loaded=name in loaded) for name in groups
         ],
         "agreed": dict(agreed),
-        "loaded_values": [value._asdict() for value in evidence.loaded],
+        "loaded_values": [value._asdict() for value in evidence.loaded_values],
         "machine": {
             name: {
                 "supported": {feature.name: list(feature.values) for feature in detection.features},
@@ -178,7 +179,7 @@ def _installable(group: str, evidence: Evidence) -> list[KnownImplementation]:
     for known in evidence.declarations.known.get(group, ()):
         if known.name not in installed:
             implementation = Implementation(group, known.name, "", known.properties)
-            judged = judge(implementation, evidence.process.detections, evidence.loaded)
+            judged = judge(implementation, evidence.process.detections, evidence.loaded_values)
             if judged.fits:
                 installable.append((judged.sort_key, known))
     return [known for _, known in sorted(installable, key=lambda pair: pair[0])]

@@ -183,11 +183,12 @@ class Cases(Generic[Value]):
                 if _is_same(case.value, other.value) or _are_never_ambiguous(case, other):
                     continue
                 # A third case that holds wherever both do, and specialises both, resolves the
-                # ambiguity, unless all three name the same features.
+                # ambiguity. If all three name the same features, it does not specialise a case
+                # with the same best value, since it has more alternatives.
                 if case.features == other.features or not any(
                     third.features == case.features | other.features
-                    and _includes(third, case)
-                    and _includes(third, other)
+                    and _names_all_of(third, case)
+                    and _names_all_of(third, other)
                     for third in self.cases
                 ):
                     yield pair
@@ -307,17 +308,17 @@ def _specialises(
 ) -> bool:
     """Return whether a case specialises another on a machine where both hold."""
     case_ranks, other_ranks = ranks[case.condition], ranks[other.condition]
-    if case is other or not _covers(case_ranks, other_ranks):
+    if case is other or not _is_no_worse(case_ranks, other_ranks):
         return False
-    return not _covers(other_ranks, case_ranks) or _implies(case, other)
+    return not _is_no_worse(other_ranks, case_ranks) or _has_no_further_values(case, other)
 
 
-def _covers(ranks: Mapping[Feature, int], other_ranks: Mapping[Feature, int]) -> bool:
+def _is_no_worse(ranks: Mapping[Feature, int], other_ranks: Mapping[Feature, int]) -> bool:
     """Return whether a case has all features of another one, with values that are no worse."""
     return all(feature in ranks and ranks[feature] <= rank for feature, rank in other_ranks.items())
 
 
-def _implies(case: Case, other: Case) -> bool:
+def _has_no_further_values(case: Case, other: Case) -> bool:
     """Return whether all alternatives of a case are alternatives of another one."""
     alternatives = {property_.feature: set(property_.values) for property_ in other.condition}
     return all(
@@ -325,7 +326,7 @@ def _implies(case: Case, other: Case) -> bool:
     )
 
 
-def _includes(case: Case, other: Case) -> bool:
+def _names_all_of(case: Case, other: Case) -> bool:
     """Return whether a case names all features and alternatives of another one."""
     values = {property_.feature: set(property_.values) for property_ in case.condition}
     return all(
@@ -336,9 +337,9 @@ def _includes(case: Case, other: Case) -> bool:
 
 def _are_never_ambiguous(case: Case, other: Case) -> bool:
     """Return whether one of two cases specialises the other wherever both hold."""
-    if _includes(case, other) or _includes(other, case):
+    if _names_all_of(case, other) or _names_all_of(other, case):
         return True
-    # Two values of one feature have different ranks.
+    # If both have only the same feature and no common value, the better rank decides.
     return len(case.features | other.features) == 1 and not set(case.condition[0].values) & set(
         other.condition[0].values
     )

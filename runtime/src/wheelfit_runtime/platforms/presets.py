@@ -129,7 +129,7 @@ class Preset:
         return cast(Detection, detection._replace(version=family.provider.data_version))
 
     def _evident(self, detection: Detection) -> Detection:
-        """Return a detection with the name of the preset as its evidence, instead of variables."""
+        """Return a detection whose evidence is the preset, not the variables that stand for it."""
         namespace = detection.namespace
         descriptions = [
             accelerator.description

@@ -1,4 +1,6 @@
-"""Radio buttons that combine presets into a machine, of the presets that differ for a release.
+"""Radio buttons that combine presets into a machine.
+
+There are only buttons for presets for which a release has different wheels.
 
 The preset of an accelerator, as ``cuda-12.8-sm90``, is chosen in two parts: the device, and the
 version of its driver or toolkit.
@@ -81,14 +83,15 @@ def picked_preset(query: Mapping[str, str], machines: Mapping[str, str]) -> str:
     """Return the name of the preset that the form selects; empty: none."""
     device, version = query.get(DEVICE, ""), query.get(VERSION, "")
     kind, _, name = device.partition("-")
-    if device and device not in machines:
+    if device and device not in machines:  # the preset has a version between kind and name
         matches = [
             match
             for machine in machines
             if (match := VERSIONED.match(machine)) and match[1] == kind
         ]
-        if version.partition("-")[0] != kind:
+        if version.partition("-")[0] != kind:  # none was chosen for it: the newest
             version = f"{kind}-{matches[-1][2]}" if matches else kind
-        device, version = f"{version}-{name}", ""
+        device = f"{version}-{name}"
+    # A version without a device is a preset, too.
     parts = (query.get(SYSTEM, ""), query.get(PROCESSOR, ""), device or version)
     return "+".join(filter(None, parts))

@@ -23,7 +23,7 @@ _LOCK_TIMEOUT = 30.0
 
 _COLUMN_TYPES = MappingProxyType({"bytes": "BYTEA", "number": "BIGINT"})
 LOCK = 94335348
-"""The key of the lock: "wheelfit" on a telephone keypad, which no other program uses."""
+"""The key of the lock: "wheelfit" on a telephone keypad, a number that no other program uses."""
 # The server releases the locks of a lost machine once it notices the loss.
 _KEEPALIVE = MappingProxyType(
     {
@@ -51,7 +51,7 @@ class PostgresqlDatabase(Database):
     """
 
     column_types = _COLUMN_TYPES
-    deadlines = (5.0, 60.0)
+    deadlines = (5.0, 60.0)  # for readers and writers
 
     def __init__(
         self, url: str, *, lock_timeout: float = _LOCK_TIMEOUT, dependency: Dependency | None = None
@@ -109,8 +109,9 @@ class PostgresqlDatabase(Database):
             except self.error_type:
                 connection.close()
                 self._close_idle()  # most likely the server was restarted
-                if use.cancel is None:
-                    raise  # it was cancelled as overdue: a new connection would take as long
+                is_cancelled = use.cancel is None  # after its deadline
+                if is_cancelled:
+                    raise  # a new connection would take as long
             else:
                 return connection
         new_connection = self._connect(self._url, autocommit=True, **_KEEPALIVE)
@@ -131,7 +132,7 @@ class PostgresqlDatabase(Database):
     def _execute(self, connection: Any, sql: str, values: Sequence[Value] = (), /) -> list[Row]:
         # The statements are ours; untrusted text is in the values.
         text = sql.replace("?", "%s").encode()
-        prepare = False if sql == "COMMIT" else None
+        prepare = False if sql == "COMMIT" else None  # None: prepared once it is frequent
         with connection.execute(text, tuple(values), prepare=prepare) as cursor:
             return cursor.fetchall() if cursor.description is not None else []
 

@@ -41,7 +41,7 @@ class SqliteDatabase(Database):
     column_types = _COLUMN_TYPES
     error_type = sqlite3.Error
     constraint_error = sqlite3.IntegrityError
-    deadlines = (5.0, float("inf"))
+    deadlines = (5.0, float("inf"))  # for readers and writers
 
     def __init__(
         self,

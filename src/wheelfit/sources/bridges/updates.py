@@ -1,4 +1,4 @@
-"""Files of families that are newer than this program, as ``bridges update`` stores them.
+"""Bridge files of families that are newer than this program, as ``bridges update`` stores them.
 
 They come as a wheel of the distribution ``wheelfit-families``, which has no code. They are stored
 in one file, so that an update is always complete.
@@ -43,7 +43,7 @@ class FamilyUpdate(msgspec.Struct, frozen=True):
     """An update of the files of families."""
 
     version: str
-    """The version of the distribution, a day."""
+    """The version of the distribution, a date such as ``2026.11.29``."""
     sha256: str
     """Of the wheel."""
     source: str
@@ -96,7 +96,7 @@ def _why_unusable(path: Path) -> str:
     """Return the reason to ignore a stored update; empty: there is none."""
     unsafe = unsafe_folder(str(path.parent), link_allowed=True)
     if unsafe is not None:
-        return f"of its folder, {unsafe.reason}"
+        return f"its folder is unsafe: {unsafe.reason}"
     return "" if is_own(path.stat()) else "it belongs to another user"
 
 
@@ -155,7 +155,7 @@ def _check_contents(archive: WheelArchive) -> None:
 
 
 def _contents(archive: WheelArchive) -> Iterator[tuple[bool, str, bytes]]:
-    """Yield whether it is one of indexes, the name and the file of each family."""
+    """Yield for each family: whether its members are indexes, its name, and its file."""
     for name in archive.names():
         match = _FILE.fullmatch(name)
         if match is not None:

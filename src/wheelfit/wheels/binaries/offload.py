@@ -110,6 +110,7 @@ def _table(data: bytes, size: int | None) -> tuple[list[str], int]:
 
 def _unpack(head: bytes) -> tuple[bytes, int]:
     """Return the beginning of a compressed bundle's content, and the bundle's size."""
+    # The fields are the magic text, version, method, both sizes, and a hash of 8 bytes.
     version, method = (int.from_bytes(head[field : field + 2], "little") for field in (4, 6))
     field_size = 8 if version >= 3 else 4
     length = int.from_bytes(head[8 : 8 + field_size], "little")

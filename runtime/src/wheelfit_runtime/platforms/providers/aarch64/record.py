@@ -1,4 +1,4 @@
-"""The record of 64-bit Arm processors, in plain values."""
+"""The hardware family of 64-bit Arm processors, in plain values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The record of AMD's GPUs and ROCm, in plain values."""
+"""The hardware family of AMD's GPUs and ROCm, in plain values."""
 
 from __future__ import annotations
 

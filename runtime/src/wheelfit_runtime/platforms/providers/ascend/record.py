@@ -1,4 +1,4 @@
-"""The record of Huawei's Ascend NPUs, in plain values."""
+"""The hardware family of Huawei's Ascend NPUs, in plain values."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ DATA_VERSION = "2026-11"
 PUBLISHED_TYPES: Final = ("910b", "310p", "a3")
 """The types in the reference plugin for the chips it was written for."""
 APPENDED_TYPES: Final = ("910c",)
-"""The further types in published wheels."""
+"""The further types in published wheels, which the plugin does not list."""
 
 # P-140: chips named by a product; the tool prints 910 for the second generation.
 TYPE_OF_CHIP: Mapping[str, str] = {"910": "a3"}

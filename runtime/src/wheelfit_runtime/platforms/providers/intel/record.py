@@ -1,4 +1,4 @@
-"""The record of Intel's GPUs, in plain values."""
+"""The hardware family of Intel's GPUs, in plain values."""
 
 from __future__ import annotations
 

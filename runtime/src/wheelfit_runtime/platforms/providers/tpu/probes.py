@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.system_view import SystemView
 
 _SHARED_NUMBERS = frozenset(chip for chip, _ in tables.GENERATION_OF_BOARD)
+"""The device numbers of several generations of chips, which the board tells apart."""
 # The older driver has nodes of its own; newer ones are reached through VFIO.
 _NODES = (("/dev", "accel"), ("/dev/vfio", ""))
 

@@ -1,4 +1,4 @@
-"""The record of Google's TPUs, in plain values."""
+"""The hardware family of Google's TPUs, in plain values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FAMILY = HardwareFamily(
     accelerated_property=("present", "true"),
     cpu_only_property=("present", "false"),
     presets=PRESETS,
-    shorthand=Shorthand("tpu", "TPU"),
+    shorthand=Shorthand(name="tpu", title="TPU"),
     runtimes={"tpu": "tpu"},
     variables={"TPU_VISIBLE_CHIPS": "the TPU chips that programs see"},
     override_prefixes={"TPU_VARIANT_PROVIDER_": "replaces detected values"},

@@ -1,4 +1,4 @@
-"""The record of x86-64 processors, in plain values."""
+"""The hardware family of x86-64 processors, in plain values."""
 
 from __future__ import annotations
 
