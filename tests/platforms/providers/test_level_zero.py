@@ -112,7 +112,7 @@ def test_a_driver_that_tells_no_version_is_too_old(
     environ = fake_level_zero.environ([A770], ze_no_version=1)
     detection = _detect(root, fake_level_zero, environ)
     assert (detection.status, detection.features) == (Status.NOTHING, ())
-    assert "does not report its version" in detection.warnings[0]
+    assert "does not report its IP version" in detection.warnings[0]
 
 
 def _failing(code: str) -> dict[str, str]:

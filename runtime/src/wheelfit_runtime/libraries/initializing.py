@@ -48,7 +48,8 @@ _MAX_WAIT_OF_FORKS = 2.0
 
 
 def _before_fork() -> None:
-    # Import locks of other threads, and the lock of the system's loader, stay locked in a child.
+    # Wait until no thread imports or loads: the import lock, or that of the system's loader, would
+    # stay locked in the child.
     if _LOCK.acquire(timeout=_MAX_WAIT_OF_FORKS):
         _FORKING.add(get_ident())
 
@@ -146,7 +147,7 @@ def initialize(
             warnings = request.warnings()
             loaded = _LOADED[key] = _load(request, scope, several_majors=several_majors)
             if request.lock is not None:
-                warnings = request.warnings(loaded.version)  # the version of the lock
+                warnings = request.warnings(loaded.version)  # the lock decided on it
     except Exception as error:
         from wheelfit_runtime.errors import WheelfitError
 
@@ -176,7 +177,7 @@ def prepare(
     request = LibraryRequest(
         family, version, names, os.environ, offline=False, is_prefetch=True, **options
     )
-    request.warnings()
+    request.warnings()  # raises if the version has no code for any GPU of this machine
     return _select(request)
 
 

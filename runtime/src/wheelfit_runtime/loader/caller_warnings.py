@@ -13,7 +13,7 @@ def warn(message: str) -> None:
 
     # No `stacklevel`, as `warnings` counts the frames of an import only sometimes.
     frame = sys._getframe(1)  # noqa: SLF001 - as `warnings` itself
-    while frame.f_back and _is_of_import(frame.f_globals.get("__name__", "")):
+    while frame.f_back and _is_internal(frame.f_globals.get("__name__", "")):
         frame = frame.f_back
     module_globals = frame.f_globals
     warnings.warn_explicit(
@@ -26,5 +26,5 @@ def warn(message: str) -> None:
     )
 
 
-def _is_of_import(name: str) -> bool:
+def _is_internal(name: str) -> bool:
     return name.startswith(("wheelfit_runtime", "importlib", "_frozen_importlib"))

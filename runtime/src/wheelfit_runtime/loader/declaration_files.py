@@ -30,7 +30,7 @@ MAX_FILES = 1000
 MAX_ITEMS = 200
 """Entries of a list in a file."""
 MAX_TEXT_LENGTH = 200
-"""Characters of texts for users and pip."""
+"""Characters of a text, such as a title or a requirement."""
 MAX_PRIORITY = 1_000_000
 """The greatest priority; the least is its negative."""
 

@@ -1,5 +1,7 @@
 """Import the implementation of a group, and fall back to another one if that fails.
 
+A group has alternative modules for one purpose, built for different machines.
+
 Decisions are made under one lock. Imports are made without it: they have locks of their own, so two
 threads could wait for each other.
 """
@@ -109,7 +111,7 @@ def _remove_submodules(name: str) -> None:
 class _GroupChoice:
     """The implementation of a group, imported or to be imported.
 
-    :param agreed: the values of shared dimensions it requires.
+    :param agreed: the values it requires that all groups share, such as the CUDA major.
     :param warnings: the warnings to show when it is imported.
     """
 
@@ -182,7 +184,7 @@ class Loader:
             return choice.module
 
     def _importing(self) -> dict[str, str]:
-        """Return the names of modules that this thread imports, by group; empty: undecided."""
+        """Return the module that this thread imports, by group; an empty name: undecided."""
         importing: dict[str, str] = self._local.__dict__.setdefault("importing", {})
         return importing
 
@@ -200,18 +202,18 @@ class Loader:
 
     def _import_best(self, group: str) -> ModuleType:
         cause: Exception | None = None
-        imported = ""
+        leftover = ""
         while True:
             try:
                 with self._lock:
                     choice = self._decide(group, cause)
             except BaseException:
-                remove_modules(imported)
+                remove_modules(leftover)
                 raise
             name = choice.module
-            if name != imported:
-                remove_modules(imported)
-                imported = ""
+            if name != leftover:
+                remove_modules(leftover)
+                leftover = ""
             self._importing()[group] = name
             try:
                 module = self._import_module(name)
@@ -232,7 +234,7 @@ class Loader:
                     # Another thread failed to import it and took the choice back. Here the import
                     # succeeded, so decide again, without that failure.
                     self._failed.pop((group, choice.name), None)
-                    imported = name
+                    leftover = name
                     continue
                 if group not in self._modules:  # no other thread was faster
                     self._modules[group] = module
@@ -264,18 +266,19 @@ class Loader:
         from wheelfit_runtime.loader.reasons import choice_warnings, no_implementation_error
 
         if judgement is None:
+            # The error also names implementations of the group that are not installed.
             evidence = self._evidence((group,))
             for key in [key for key in self._failed if key[0] == group]:
                 del self._failed[key]  # an import may be tried again after a repair
             raise no_implementation_error(group, evidence) from cause
-        # A forced implementation claims its values, even if the process has others.
+        # For a forced implementation, these may be other values than it claims.
         agreed = {
             dimension: value
             for dimension, value in made_plan.agreed.items()
             if dimension in judgement.claims
         }
         for loaded_value in evidence.loaded_values:
-            # The implementation uses loaded values even if the group that needed them fails later.
+            # Loaded values that it claims stay agreed if the group that loaded them fails later.
             if loaded_value.value in judgement.claims.get(loaded_value.dimension, ()):
                 agreed.setdefault(loaded_value.dimension, loaded_value.value)
         implementation = judgement.implementation

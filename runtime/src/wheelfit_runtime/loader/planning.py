@@ -28,6 +28,7 @@ _PROCESSOR_OFFSET = 100_000
 _OTHER_OFFSET = 200_000
 """Added to ranks: accelerators come first, then processors, then other namespaces by name."""
 _AFTER_ALL_RANKS = 1_000_000
+"""Ends the ranks in a key: of two keys with equal ranks so far, the longer comes first."""
 _MAX_COMBINATIONS = 1024
 """Enough for all known dimensions; with more combinations the best plan may be missed."""
 _MAX_VALUES = 16
@@ -113,11 +114,12 @@ def judge(
         if detection is None:
             # Properties that only describe a build are supported by every machine.
             declared_values = ranks.get(property_.feature)
-            if (
-                declared_values is None
-                and row is None
-                and property_.feature not in own_requirements
-            ):
+            is_descriptive = (
+                declared_values is not None
+                or row is not None
+                or property_.feature in own_requirements
+            )
+            if not is_descriptive:
                 reasons.append(f"no provider detects {property_.feature}")
                 namespaces.add(namespace)  # not the fault of the hardware
             elif declared_values is not None and not set(property_.values) & set(declared_values):
@@ -185,7 +187,9 @@ def _has_hardware_for(property_: Property, detection: Detection) -> bool:
     values = set(property_.values)
     devices = [device for device in detection.devices if device.feature == property_.feature.name]
     if property_.feature in _SHARED_REQUIREMENTS and not values & set(supported):
+        # The driver is too old, but is to blame only if every device could run the build.
         return all(values & device.values for device in devices)
+    # One of several devices may limit the others.
     return any(values & device.values for device in devices)
 
 
@@ -252,9 +256,13 @@ def plan(
     """Choose implementations for all groups together.
 
     For each combination of values of shared dimensions, every group gets its best implementation.
-    The best combination serves the group imported now, then agrees with the most forced
-    implementations (which are always chosen), serves the most groups, has the best implementations
-    in their groups, and has the highest values.
+    The best combination, by decreasing importance:
+
+    - serves the group imported now;
+    - agrees with the most forced implementations, which are chosen in any case;
+    - serves the most groups;
+    - has the best implementations in their groups;
+    - has the highest values.
 
     :param judgements: of all installed implementations; incompatible ones are ignored.
     :param loaded: the values of shared dimensions that the process has already.
@@ -325,6 +333,7 @@ def _dimensions(
     dimensions = {}
     for dimension in sorted(served_groups):
         descending = sorted(served_groups[dimension], key=_natural_key, reverse=True)
+        # The best values, in descending order again.
         kept_values = sorted(descending, key=lambda value: score(dimension, value), reverse=True)[
             :_MAX_VALUES
         ]

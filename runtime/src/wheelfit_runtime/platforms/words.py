@@ -81,6 +81,7 @@ class NamespaceWords:
     def unsupported_feature(self, feature: Feature, values: tuple[str, ...]) -> str:
         """Return the reason a feature is missing if others of the namespace are supported."""
         supported = self.detection.values_of(feature.name)
+        # Not `self.requirement`, which may be in other words than the supported values below.
         needs = NamespaceWords.requirement(self, feature, values)
         if supported:
             return f"{needs}; {self.machine} supports {listed(supported)}"
@@ -111,7 +112,7 @@ class ProcessorWords(NamespaceWords):
         return value
 
     def full_value_name(self, value: str) -> str:
-        """Return the name of a value of the level feature where no architecture is named."""
+        """Return a name of a level that is clear without its architecture."""
         return self.value_name(value)
 
     @staticmethod
@@ -125,7 +126,7 @@ class ProcessorWords(NamespaceWords):
         return "this CPU" if self.machine == THIS_MACHINE else f"the CPU of {self.machine}"
 
     def requirement(self, feature: Feature, values: tuple[str, ...]) -> str:
-        """Return the requirement of any of some values; of the level feature, of the lowest."""
+        """Return the requirement of any of some values; for the level feature, of the lowest."""
         if feature.name == self.level_feature:
             return f"needs {self.full_value_name(min(values, key=self.rank))}"
         if values == ("on",):
@@ -145,7 +146,7 @@ class ProcessorWords(NamespaceWords):
         if feature.name == self.level_feature:
             best = max(self.detection.values_of(feature.name), key=self.rank, default=None)
             lowest = min(values, key=self.rank)
-            # A list may have gaps; a value it then refuses must not be reported as met.
+            # The supported values may have gaps: `lowest` can be missing although `best` is higher.
             if best is not None and self.rank(best) < self.rank(lowest):
                 return (
                     f"needs {self.full_value_name(lowest)}, {self.cpu} is {self.value_name(best)}"

@@ -69,8 +69,9 @@ def parse(answer: Answer, files: IntelFiles, deadline: float = 10.0) -> IntelDri
         problem = child_answers.missing_answer_reason(answer, _QUERIED, deadline)
         return IntelDriver(problem=problem, broken=True, evidence=child_evidence)
     problem, broken = _problem(report)
+    # No bus shows whether there is an Intel GPU, and other programs install the loader without one.
     if files.unlisted and not broken:
-        problem = ""  # other programs install the loader on machines without an Intel GPU
+        problem = ""
     return IntelDriver(
         gpus=report.gpus,
         problem=problem,
@@ -147,7 +148,7 @@ def _devices(raw: Any) -> tuple[tuple[IntelGpu, ...], tuple[str, ...]]:
                 gpus.append(IntelGpu(index, name, decode(version), integrated))
             else:
                 words = (
-                    f"GPU {index} ({name}) is left out: its driver does not report its version; "
+                    f"GPU {index} ({name}) is left out: the driver does not report its IP version; "
                 )
                 warnings.append(f"{words}install a newer version of Intel's compute runtime")
     return tuple(gpus), tuple(warnings)

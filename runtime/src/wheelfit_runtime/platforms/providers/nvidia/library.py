@@ -68,8 +68,8 @@ class LibraryCandidates:
 def candidates(view: SystemView, files: NvidiaFiles) -> LibraryCandidates:
     """Return the possible paths of the driver's libraries.
 
-    Folders given by the caller exclude all others. A captured machine never
-    reaches the libraries of the machine it is looked at on.
+    Folders given by the caller exclude all others. For a captured machine, libraries of this
+    machine are not used.
     """
     system = view.system
     if system not in nvidia_files.NVML_NAMES:
@@ -82,6 +82,7 @@ def candidates(view: SystemView, files: NvidiaFiles) -> LibraryCandidates:
             groups.append(tuple(path for path in given if os.path.exists(path)))  # noqa: PTH110
             continue
         paths = [view.path(path) for path in files.libraries if path.endswith(name)]
+        # While answers are replayed, no library is loaded.
         if (view.is_real or view.replayed) and system == "Linux":
             # The loader's own search comes first, for that is what programs will get.
             place = 1 if files.wsl else 0
@@ -115,7 +116,7 @@ def read(view: SystemView, libraries: LibraryCandidates, name: str = "nvidia lib
 def parse(answer: Answer, files: NvidiaFiles, deadline: float = 10.0) -> NvidiaDriver:
     """Parse the raw answer.
 
-    :param files: the facts from files; a libcuda without device counts only where they show a
+    :param files: the facts from files. A libcuda without a device is no problem if they show a
         driver in the kernel.
     """
     report = child_answers.read_report(answer, _report)
@@ -177,6 +178,7 @@ def _problem(report: _Report, files: NvidiaFiles) -> tuple[str, bool]:
         if report.cuda_init is not None:
             words = _CUDA_WORDS.get(report.cuda_init, "error")
             return f"the NVIDIA driver does not start: {words} (cuInit {report.cuda_init})", True
+    # NVML failed, and CUDA was not initialized or is missing.
     if report.nvml_init is not None:
         words = _NVML_WORDS.get(report.nvml_init, "error")
         return f"the NVIDIA driver does not start: {words} (NVML {report.nvml_init})", True
@@ -253,8 +255,8 @@ def ask_smi(view: SystemView) -> tuple[str, str] | None:
     program = view.program("nvidia-smi")
     if program is None:
         return None
-    texts = []
-    for arguments in (("-q",), _QUERY):
+    texts = ["", ""]
+    for number, arguments in enumerate((("-q",), _QUERY)):
         answer = view.ask(
             *(f"nvidia-smi {arguments[0]}", program, *arguments),
             hidden=MASK,
@@ -262,8 +264,9 @@ def ask_smi(view: SystemView) -> tuple[str, str] | None:
         )
         if answer.ending is Ending.LATE:
             break  # it would only hang again
-        texts.append(answer.output.decode("utf-8", "replace") if answer.succeeded else "")
-    return (*texts, "", "")[0], (*texts, "", "")[1]
+        if answer.succeeded:
+            texts[number] = answer.output.decode("utf-8", "replace")
+    return texts[0], texts[1]
 
 
 def parse_smi(listing: str, table: str) -> NvidiaDriver | None:

@@ -14,14 +14,14 @@ FAMILY = HardwareFamily(
     plugins=(
         Plugin(
             "x86-64-variant-provider",
-            ("0.2.1",),
-            ("x86_64_variant_provider",),
+            versions=("0.2.1",),
+            endpoints=("x86_64_variant_provider",),
             is_registered=False,
         ),
         Plugin(
             "provider-variant-x86-64",
-            ("0.0.1.post2",),
-            ("provider_variant_x86_64.plugin:X8664Plugin", "provider_variant_x86_64"),
+            versions=("0.0.1.post2",),
+            endpoints=("provider_variant_x86_64.plugin:X8664Plugin", "provider_variant_x86_64"),
         ),
     ),
     baseline=("level", "v1"),

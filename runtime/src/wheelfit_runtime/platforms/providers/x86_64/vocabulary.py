@@ -18,5 +18,5 @@ class Words(ProcessorWords):
     """The words for missing features of an x86-64 processor."""
 
     def full_value_name(self, value: str) -> str:
-        """Return the name of a value of the level feature where no architecture is named."""
+        """Return a name of a level that is clear without its architecture."""
         return f"x86-64-{value}"
