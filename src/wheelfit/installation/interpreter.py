@@ -295,7 +295,7 @@ def inspect_interpreter(
 def _interpreter_of(facts: Mapping[str, Any], *, tags: bool = True) -> Interpreter:
     if not tags:
         return _interpreter(facts, (), running=False)
-    from packaging.tags import Tag  # recovery works without it
+    from packaging.tags import Tag  # `wheelfit recover` works without it
 
     return _interpreter(facts, (Tag(*parts) for parts in facts["tags"]), running=False)
 

@@ -90,8 +90,9 @@ def recover_environment(
     """
     folders = EnvironmentFolders.of(environment.schemes, environment.signer)
     if not folders.is_changing:
-        _is_locked(folders)
+        _is_locked(folders)  # removes the lock of a killed process
         return None
+    # The journal names real paths.
     folders = EnvironmentFolders(environment.real_folders(), environment.signer)
     try:
         with locked(Path(folders.library), lock_timeout=LOCK_TIMEOUT) as is_locked:

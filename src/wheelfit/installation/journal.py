@@ -1,7 +1,7 @@
 """The journal written before an environment changes, so that any process can restore it.
 
-The journal is a file in the workplace, a folder in the library folder. It lists every step of a
-change, and is on disk before the first step. Its name is the stage of the change: with
+The journal is a file in the workplace, which is a folder in the library folder. It lists every step
+of a change, and is on disk before the first step. Its name is the stage of the change: with
 `JournalStage.JOURNAL`, the next process undoes the change; with `JournalStage.COMMITTED` or
 `JournalStage.UNDONE`, it only removes the workplace. A journal that is incomplete, or names a file
 outside the environment, is refused by `NotRecoverable`, and nothing is changed.
@@ -89,7 +89,7 @@ def format_folders(
 ) -> bytes:
     """Return the list of other folders created for a change, as bytes.
 
-    :param created: by scheme, the number of folders created: its own and those above.
+    :param created: by scheme, how many folders were created: that of the scheme and its parents.
     """
     document = {
         "workplace": _workplace_inode(folders),
@@ -128,15 +128,14 @@ def mark_workplace(
     status = disk.lstat(workplace)
     if (fault := _ownership_fault(status)) is None:
         return
-    # Some file systems have one owner and mode for all files, as FAT and network shares. There the
-    # new mark has the owner and mode of the folder; otherwise another user replaced the folder.
+    # On some file systems, as FAT and network shares, all files have one owner and mode. If the new
+    # mark has another owner or a stricter mode than the folder, another user replaced the folder.
     with suppress(OSError):
         disk.set_mode(mark, 0o600)
     mark_status = disk.lstat(mark)
-    if (
-        status.st_uid != mark_status.st_uid
-        or status.st_mode & ~mark_status.st_mode & _WRITABLE_BY_OTHERS
-    ):
+    has_other_owner = status.st_uid != mark_status.st_uid
+    has_stricter_mode = status.st_mode & ~mark_status.st_mode & _WRITABLE_BY_OTHERS
+    if has_other_owner or has_stricter_mode:
         disk.remove_file(mark)
         raise _untrusted(workplace, fault)
 
@@ -330,7 +329,9 @@ def _step(
     # A step moves a file from a workplace into the environment, or back.
     if step.path in folders.unmovable or WORKPLACE in path.split("/"):
         raise ValueError(path)
-    if (step.kind is not StepKind.DROP) != (WORKPLACE in workplace_path.split("/")[:-1]):
+    needs_workplace = step.kind is not StepKind.DROP
+    has_workplace = WORKPLACE in workplace_path.split("/")[:-1]
+    if has_workplace != needs_workplace:
         raise ValueError(workplace_path)
     return step
 

@@ -166,7 +166,7 @@ class Workplaces:
         workplace = self._workplaces.get(self._device(folder))
         return workplace is not None and path.startswith(workplace + os.sep)
 
-    def make_tops(self) -> None:
+    def make_roots(self) -> None:
         """Create the folders of the environment for which there are staged trees."""
         for top in self._target_by_tree.values():
             self._make_root(top)

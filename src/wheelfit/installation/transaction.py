@@ -59,13 +59,14 @@ _DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 def environment_error(
     error: OSError,
-    nothing: str = "nothing was changed",
+    state: str = "nothing was changed",
     *,
     destination: Path | None = None,
     needed: int | None = None,
 ) -> EnvironmentUnavailable:
     """Return the error with the reason why the environment could not be changed.
 
+    :param state: the state of the environment, the beginning of the hint.
     :param destination: the folder of the environment where everything is written.
     :param needed: bytes needed there.
     """
@@ -75,21 +76,21 @@ def environment_error(
             f"the environment cannot be written: {os_reason(error)}",
             code="environment-read-only",
             where=where,
-            hint=f"{nothing}; use a virtual environment, or --target with a folder of your own",
+            hint=f"{state}; use a virtual environment, or --target with a folder of your own",
         )
     if error.errno in FULL:
-        # Of a copy the first name is that of the source, which lies on another disk.
+        # An error of a copy names the source first; the full disk is that of the second name.
         error_path = error.filename2 or (None if destination else error.filename)
         full_folder = destination if error_path is None else Path(os.fsdecode(error_path))
         return EnvironmentUnavailable(
             no_space_message(full_folder or Path(), needed, error=error),
             where=None if full_folder is None else str(full_folder),
-            hint=f"{nothing}; make room and try again",
+            hint=f"{state}; make room and try again",
         )
     return EnvironmentUnavailable(
         f"the environment could not be changed: {os_reason(error)}",
         where=where,
-        hint=nothing,
+        hint=state,
     )
 
 
@@ -207,7 +208,7 @@ class Transaction:
         :raises IntegrityError: ``file-conflict``; an existing file may not be replaced.
         :raises OSError: an operation failed; leaving the block restores the old state.
         """
-        self._workplaces.make_tops()
+        self._workplaces.make_roots()
         modes = iter(_MODES)
         mode = next(modes)
         while True:
@@ -237,12 +238,13 @@ class Transaction:
         linked = set()
         for folder in removed_files:
             parent, name = os.path.split(folder)
-            if real.folder(folder) != os.path.join(real.folder(parent), name):  # noqa: PTH118
+            path_without_link = os.path.join(real.folder(parent), name)  # noqa: PTH118
+            if real.folder(folder) != path_without_link:
                 linked.add(real.folder(folder))
         steps = plan_steps(
             self._workplaces.stages,
             removed,
-            read_folder=FolderScan(),  # again, as new files are in the way
+            read_folder=FolderScan(),  # a new one, as files may have appeared since the first
             store=self._workplaces.store,
             kept=self._folders.unmovable | linked,
             real=real.folder,
@@ -258,7 +260,7 @@ class Transaction:
                     where=step.path,
                     hint="nothing was changed; remove the link",
                 )
-        return tuple(self._numbered(self._in_same_file_system(step)) for step in steps)
+        return tuple(self._with_identities(self._in_same_file_system(step)) for step in steps)
 
     def _in_same_file_system(self, step: Step) -> Step:
         """Copy a staged path into the file system of its place, if that is another one.
@@ -274,7 +276,7 @@ class Transaction:
         _copy(step.workplace_path, near, self._disk)
         return replace_fields(step, workplace_path=near)
 
-    def _numbered(self, step: Step) -> Step:
+    def _with_identities(self, step: Step) -> Step:
         new_path = step.workplace_path if step.kind in {StepKind.PUT, StepKind.SWAP} else ""
         old_path = step.path if step.kind in {StepKind.SWAP, StepKind.TAKE} else ""
         return replace_fields(
