@@ -55,9 +55,8 @@ def build_wheel(
 ) -> str:
     """Build a wheel, of a variant if the settings request one, and return its file name."""
     settings = dict(config_settings or {})
-    if _is_inner_call() or not (
-        _mentions_variants(settings) or _build_table().keys() - {"backend", "backend-path"}
-    ):
+    is_plain = not (_mentions_variants(settings) or _table_changes_builds())
+    if _is_inner_call() or is_plain:
         filename = _own_backend().build_wheel(wheel_directory, settings or None, metadata_directory)
         return str(filename)
     return _build(_request(settings, wheel_directory))
@@ -105,6 +104,11 @@ def _build_table() -> dict[str, Any]:
     for key in ("tool", "wheelfit", "build"):
         table = table.get(key) if isinstance(table, dict) else None
     return table if isinstance(table, dict) else {}
+
+
+def _table_changes_builds() -> bool:
+    """Return whether the table has more than the name of the project's own backend."""
+    return bool(_build_table().keys() - {"backend", "backend-path"})
 
 
 def _own_backend() -> Any:

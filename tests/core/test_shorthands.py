@@ -212,7 +212,7 @@ def test_a_shorthand_is_not_in_vain() -> None:
     """What it requires concerns whatever may be needed; what is typed must come true."""
     wishes = combine_preferences([find_shorthand("cuda")], Preferences(require=("blas",)))
     assert list(wishes.unmet([EMPTY])) == ["blas", "nvidia"]
-    assert list(wishes.unmet_by_user([EMPTY])) == ["blas"]
+    assert list(wishes.unmet_user_requirements([EMPTY])) == ["blas"]
 
 
 def test_own_shorthands() -> None:

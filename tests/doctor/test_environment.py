@@ -86,7 +86,8 @@ class TestVariants:
         finding = patient.only(nvidia("12.9", "9.0"))
         assert finding.code == "idle-hardware"
         assert (
-            "its variant null uses none, and its release has builds for nvidia" in finding.message
+            "its variant null uses no accelerator of this machine, although its release has builds "
+            "for nvidia" in finding.message
         )
         assert patient.codes(nvidia(None)) == []
 

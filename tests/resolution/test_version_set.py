@@ -87,14 +87,14 @@ def test_adjacent_gaps_leave_only_the_releases_between() -> None:
 )
 def test_named_prereleases_are_admitted(text: str, version: str, *, admitted: bool) -> None:
     """PEP 440: a specifier that names a pre-release admits pre-releases."""
-    found = VersionSet.of(text).without_unnamed_prereleases([Version(version)])
+    found = VersionSet.of(text).without_unrequested_prereleases([Version(version)])
     assert (found == {Version(version)}) is admitted
 
 
 def test_a_named_prerelease_survives_intersection() -> None:
     """PEP 440: of several specifiers one that names a pre-release is enough."""
     both = VersionSet.of(">=1") & VersionSet.of(">=2a1")
-    assert both.without_unnamed_prereleases([Version("2a2")])
+    assert both.without_unrequested_prereleases([Version("2a2")])
 
 
 @pytest.mark.parametrize(

@@ -87,13 +87,13 @@ def _run(words: list[str], environ: Mapping[str, str] | None, name: str) -> str:
 
 
 def _failed(name: str, reason: str, output: str) -> BuildFailed:
-    is_about_level = "--disable-isa-ext-check" in output or "ISA ext" in output
+    is_about_cpu_level = "--disable-isa-ext-check" in output or "ISA ext" in output
     return BuildFailed(
         f"the wheel cannot be repaired: {reason}",
         where=name,
         note="\n".join(output.strip().splitlines()[-_MAX_LINES:]) or None,
-        hint="auditwheel needs --disable-isa-ext-check for a variant that claims a level"
-        if is_about_level
+        hint="auditwheel needs --disable-isa-ext-check for a variant that claims an x86-64 level"
+        if is_about_cpu_level
         else "the command must be found on PATH, and put one wheel into {dest_dir}",
     )
 

@@ -45,7 +45,7 @@ class CheckOptions(NamedTuple):
 
     full: bool = False
     """Whether every member is unpacked and hashed, and files are compared with the hashes on pages;
-    otherwise RECORD is compared with the central directory, and only four small files are read."""
+    otherwise RECORD is compared with the central directory, and only metadata is read."""
     binaries: bool = False
     """Whether the claims of a wheel are compared with the binaries in it (B-60)."""
     instructions: bool = False
@@ -71,7 +71,7 @@ _ENDPOINTS = {row.package: row.endpoints for row in EMULATED_PLUGINS}
 def document_findings(
     document: VariantDocument, location: Location, profiles: frozenset[Profile]
 ) -> Iterator[Finding]:
-    """Yield features of a document that a tool does not support."""
+    """Yield findings about parts of a document that a tool does not support."""
     if Profile.UV not in profiles:
         return
     if document.schema != PEP_850:
@@ -129,7 +129,8 @@ def _uv_provider_findings(
             remedy=remedy,
         )
     plugin_api = provider.plugin_api
-    if (plugin_api or None) not in ((endpoint,) if endpoint else (None, *_ENDPOINTS[package])):
+    accepted = (endpoint,) if endpoint else (None, *_ENDPOINTS[package])
+    if (plugin_api or None) not in accepted:
         yield finding(f"its plugin-api is {plugin_api or 'missing'}")
 
 
@@ -196,11 +197,11 @@ def _uv_values(namespace: str, feature: FeatureConfig) -> Iterator[str]:
             continue
         yield value
         if feature.name == "sm_arch" and value.endswith("_virtual"):
-            return  # the following values are additions of wheelfit
+            return  # uv ends with its only virtual architecture; wheelfit appends more (P-83)
 
 
 def _is_supported_driver(features: Iterable[FeatureConfig]) -> bool:
-    """Return whether uv supports the driver, by its newest lower bound."""
+    """Return whether uv supports the driver, by the newest CUDA version it runs."""
     for feature in features:
         if feature.name == "cuda_version_lower_bound" and feature.values:
             first, last = _UV_DRIVERS
@@ -261,19 +262,23 @@ SEVERITIES: Mapping[Profile, Mapping[str, Severity | None]] = MappingProxyType(
     {
         # The registry's refusals of an upload.
         Profile.PYPI: {"unknown-classifier": _ERROR, "deprecated-classifier": _ERROR},
-        # Recipes have libraries and the C library as packages, relocate their builds, and are not
-        # published with these tags; but two packages must not have the same files.
         Profile.CONDA_FORGE: {
+            # Conda packages have no wheel tags.
             "wrong-wheel-tags": None,
+            # Two packages must not have the same files.
             "generic-top-level": _ERROR,
             "compiled-python": _ERROR,
             "startup-code": _WARNING,
+            # Conda packages are not uploaded to PyPI, which refuses these.
             "unknown-classifier": None,
             "deprecated-classifier": None,
+            # Libraries, the C library too, are packages.
             "platform-too-old": None,
             "external-library": None,
+            # Builds are relocated.
             "rpath-leads-out": None,
             "build-path": _WARNING,
+            # No wheels are published.
             "no-plain-wheel": None,
             "no-index-file": None,
         },
@@ -312,7 +317,7 @@ def _with_profile_severity(finding: Finding, profiles: frozenset[Profile]) -> Fi
     enabled = [severity for severity in severities if severity is not None]
     if not enabled:
         return None
-    severity = min(enabled, key=list(Severity).index)
+    severity = min(enabled, key=list(Severity).index)  # the highest comes first in `Severity`
     # A finding with another severity than its check keeps it.
     if finding.severity is not declared or severity is declared:
         return finding

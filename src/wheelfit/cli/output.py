@@ -35,6 +35,9 @@ _CODES: dict[Style, str] = {
 class Output(Reporter):
     """The output of a command: results, remarks, errors and progress.
 
+    Results go to standard output, also the changes of `report`. Everything else goes to standard
+    error: remarks, and among them notes, which are dimmed, and warnings.
+
     :param json: whether results are one JSON object.
     :param verbosity: -1: errors only, and the results of the command; 0: normal; 1: all details.
     :param colour: whether standard output shows colour.

@@ -17,7 +17,7 @@ MAX_TEXT_WIDTH = 100
 
 _MIN_WIDTH = 20
 _MIN_HANGING_WIDTH = 24
-"""Columns that a hanging indent leaves."""
+"""The least columns that an indent leaves for text."""
 _UNBROKEN = re.compile(r"`[^`]*`| :: ")
 """Commands and properties, which stay in one line."""
 
@@ -25,7 +25,7 @@ _UNBROKEN = re.compile(r"`[^`]*`| :: ")
 def terminal_width(stream: TextIO | None = None) -> int:
     """Return the width of the terminal, as `shutil.get_terminal_size`.
 
-    :param stream: the terminal; None: standard output. Other streams have 80 columns.
+    :param stream: the terminal; None: standard output. What is no terminal has 80 columns.
     """
     if (width := variable_width()) is not None:
         return width

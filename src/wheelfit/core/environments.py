@@ -76,8 +76,8 @@ def representatives(markers: Sequence[Marker]) -> tuple[dict[str, str], ...] | N
 def first_everywhere(requirements: Sequence[Requirement]) -> frozenset[str | None] | None:
     """Return the project of the first requirement that applies, for every environment.
 
-    :return: normalised names, with None if in some environment no requirement applies; None if
-        there are too many environments.
+    :return: a set of normalised names, in which None stands for environments where no requirement
+        applies. None in place of the set if there are too many environments.
     """
     conditional: list[Requirement] = []
     for requirement in requirements:
@@ -111,7 +111,10 @@ def _boundary_values(name: str, text: str) -> Iterator[str]:
 
 
 def _boundary_versions(text: str) -> Iterator[str]:
-    """Yield a version, the versions just before and after it, and the next of each series."""
+    """Yield a version, the versions just before and after it, and the next of each series.
+
+    For 3.11 these are 3.11, 3.11.0.1, 4, 3.12 and 3.10.9999.
+    """
     for word in re.split(r"[\s,|]+", text):
         try:
             release = parse_version(word.removesuffix(".*")).release
@@ -135,7 +138,7 @@ def _version_text(release: Iterable[int]) -> str:
 def _with_both_python_versions(environment: dict[str, str]) -> dict[str, str]:
     full = environment.get("python_full_version")
     if full is not None:
-        parts = [*full.split("."), "0", "0"]
+        parts = [*full.split("."), "0", "0"]  # padded to three parts, or cut off again
         environment["python_version"] = ".".join(parts[:2])
         environment["python_full_version"] = ".".join(parts[: max(3, len(parts) - 2)])
     return environment

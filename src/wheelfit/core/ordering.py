@@ -102,7 +102,7 @@ class Preferences(Struct, frozen=True):
             if not any(_contains(properties, choice) for properties in sets):
                 yield choice
 
-    def unmet_by_user(self, present: Iterable[PropertySet]) -> Iterator[Choice]:
+    def unmet_user_requirements(self, present: Iterable[PropertySet]) -> Iterator[Choice]:
         """Yield unmet requirements that the user stated, not through a shorthand."""
         return (choice for choice in self.unmet(present) if choice not in self.origins)
 

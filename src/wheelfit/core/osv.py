@@ -26,8 +26,8 @@ _MOST_ALIASES = 50
 _MOST_EVENTS = 2_000
 _MOST_VERSIONS = 20_000
 _FIXED, _INTRODUCED, _LAST_AFFECTED = range(3)
-"""The order of events at one version: a fixed one may be affected again from there on, and one that
-is introduced and last affected there affects that version alone."""
+"""Kinds of events, as they are sorted at one version: after `fixed`, `introduced` affects versions
+from there on; after `introduced`, `last_affected` leaves that version alone affected."""
 
 
 class Event(Struct, frozen=True):
@@ -136,32 +136,32 @@ def _version(text: str) -> Version | None:
         return None
 
 
-class _Package(Struct):
+class _RawPackage(Struct):
     ecosystem: str = ""
     name: str = ""
 
 
-class _Range(Struct):
+class _RawRange(Struct):
     type: str = ""
     events: list[Event] | None = None
 
 
-class _Affected(Struct):
-    package: _Package | None = None
-    ranges: list[_Range] | None = None
+class _RawAffected(Struct):
+    package: _RawPackage | None = None
+    ranges: list[_RawRange] | None = None
     versions: list[str] | None = None
 
 
-class _Record(Struct):
+class _RawRecord(Struct):
     id: str
     summary: str | None = None
     details: str | None = None
     aliases: list[str] | None = None
     withdrawn: str | None = None
-    affected: list[_Affected] | None = None
+    affected: list[_RawAffected] | None = None
 
 
-_DECODER = msgspec.json.Decoder(_Record)
+_DECODER = msgspec.json.Decoder(_RawRecord)
 
 
 def read_record(data: bytes) -> tuple[Vulnerability, ...]:
@@ -182,8 +182,8 @@ def read_record(data: bytes) -> tuple[Vulnerability, ...]:
     return tuple(_of_projects(record))
 
 
-def _of_projects(record: _Record) -> Iterator[Vulnerability]:
-    by_project: dict[NormalizedName, list[_Affected]] = {}
+def _of_projects(record: _RawRecord) -> Iterator[Vulnerability]:
+    by_project: dict[NormalizedName, list[_RawAffected]] = {}
     for affected in record.affected or ():
         package = affected.package
         if package is not None and package.ecosystem.partition(":")[0] == _ECOSYSTEM:

@@ -32,7 +32,7 @@ def fits(project: NormalizedName, patterns: Iterable[str]) -> bool:
 
 @lru_cache(1024)  # an index compares each of its names with the same few
 def _expression(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a regular expression for any of several patterns; without any, for nothing."""
+    """Return a regular expression that matches what a pattern does; nothing if there are none."""
     return re.compile("|".join(translate(normalised(text)) for text in patterns) or "(?!)")
 
 

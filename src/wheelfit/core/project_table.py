@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 TABLE = "variant"
 """The name of the table in pyproject.toml."""
 _PLACEHOLDER = {"static-properties": {"x": ["1"]}}
-"""A valid entry in place of one with ``build-requires``, which layouts do not have."""
-# These rules concern documents: the order of values and empty objects depend on their writer, and a
-# table has providers whatever the layout in its $schema.
+"""A valid entry in place of one with ``build-requires``, which readers of documents refuse."""
+# Rules for documents only: their writer sorts values (F-23) and drops empty objects (F-25), and a
+# table has providers whatever its $schema (F-42).
 _RULES_OF_DOCUMENTS = frozenset(["F-23", "F-25", "F-42"])
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 
@@ -48,7 +48,7 @@ class BuildTimeProvider:
     requires: tuple[str, ...]
     """Dependency specifiers of the plugin, as written; at least one."""
     plugin_api: str | None = None
-    """Object reference of the plugin; None means the default of P-7."""
+    """Object reference of the plugin; None: derived from the requirement (P-7)."""
     optional: bool = False
     """Whether users of the wheel must enable the provider; a build always runs the plugin."""
 
@@ -205,9 +205,8 @@ def wheel_document(
         # P-27: a feature without values is unsupported, so a list leaves it out.
         features = tuple(config for config in answer.features if config.values)
         static = StaticProvider(features, provider.optional)
-        providers[namespace] = order_static(
-            namespace, static, old_priorities, Findings(pedantic=False)
-        )
+        ignored = Findings(pedantic=False)  # only notes about the order are possible
+        providers[namespace] = order_static(namespace, static, old_priorities, ignored)
         known[namespace] = answer.features
     faults += [
         Fault(path_of("variants", label, namespace), "the namespace has no provider", "B-7")
@@ -220,6 +219,7 @@ def wheel_document(
         table.priorities,
         providers,
         {label: properties},
+        # The static lists above are in the order of the priorities at build time.
         {
             namespace: names
             for namespace, names in table.feature_priorities.items()
@@ -252,8 +252,8 @@ def _answer_fault(answer: PluginAnswer | None) -> tuple[str | None, str]:
 
 
 def _read(table: Mapping[str, Any]) -> ProjectTable:
-    findings = _Findings(pedantic=True)
-    # B-4: without $schema the table is current, in any shape.
+    findings = _TableFindings(pedantic=True)
+    # B-4: a table without $schema has the current layout, whatever its keys.
     document = {schema.KEY: schema.PEP_850, variants.KEY: {}, **table}
     exports = None
     if abi_exports.KEY in table:
@@ -275,12 +275,14 @@ def _read(table: Mapping[str, Any]) -> ProjectTable:
         legacy_provider = _old_build_time(namespace, provider, table_entries, findings)
         providers[namespace] = build_time.get(namespace) or legacy_provider or provider
         if legacy_provider is not None:
+            # The layout noted that the list is missing.
             notes = [note for note in notes if not note.startswith(f"{namespace}: no static")]
             notes.append(f"{namespace}: its plugin is run at build time (F-47, B-20)")
         if getattr(provider, "enabled_by", None) is not None:
             notes.append(f"{namespace}: enable-if is not written (F-56)")
     if findings.faults:
         raise InvalidDocument(findings.faults)
+    # The layout has dropped the priorities of namespaces whose list a build fills in.
     old_priorities = priorities.read_old_priorities(document, Findings(pedantic=False))
     at_build = {name for name, item in providers.items() if isinstance(item, BuildTimeProvider)}
     return ProjectTable(
@@ -305,7 +307,7 @@ def _read(table: Mapping[str, Any]) -> ProjectTable:
     )
 
 
-class _Findings(Findings):
+class _TableFindings(Findings):
     """The faults of a table that a person writes."""
 
     __slots__ = ()
@@ -330,7 +332,7 @@ def _build_time(namespace: str, values: Mapping[str, Any], findings: Findings) -
         if other not in entries.KNOWN_KEYS and other != key:
             entry.fault("unknown key", "F-130", other)
     requires = entry.requires(key)
-    if not requires and entry.reason is None:
+    if not requires and entry.unusable_reason is None:
         entry.fault("at least one requirement is needed", "P-6", key)
     optional = entry.flag("optional", default=False)
     return BuildTimeProvider(requires, entry.plugin_api(requires), optional)
@@ -340,6 +342,7 @@ def _old_build_time(
     namespace: str, provider: Provider, table_entries: object, findings: Findings
 ) -> BuildTimeProvider | None:
     """Read the keys of old tables in place of ``build-requires`` (F-47)."""
+    # Old layouts read an entry with a plugin as a static provider without features.
     if not isinstance(provider, StaticProvider) or provider.features:
         return None
     values = table_entries.get(namespace) if isinstance(table_entries, Mapping) else None

@@ -81,10 +81,12 @@ OVERRIDE_WITHOUT_PROVIDER = _settings.warning("override-without-provider", "P-73
     "a variable looks like an override, but no provider reads it",
     "correct its name: WHEELFIT_OVERRIDE_{NAMESPACE}_{FEATURE}")
 MASK_HIDES_ALL = _settings.warning("mask-hides-all", "P-89",
-    "a mask hides every device from programs, though not from the installer",
+    "a variable such as CUDA_VISIBLE_DEVICES hides every device from programs, though not from the "
+    "installer",
     "unset the variable, or name devices in it")
 MASK_STOPS_EARLY = _settings.warning("mask-stops-early", "P-89",
-    "a mask names a device that does not exist; programs do not see that one nor any after it",
+    "a variable such as CUDA_VISIBLE_DEVICES names a device that does not exist; programs do not "
+    "see that one nor any after it",
     "name only devices that exist, from 0 on")
 STRAY_TOOL = _settings.warning("stray-tool", "P-98",
     "a vendor's tool is on PATH, but the driver that it belongs to is missing",
@@ -127,7 +129,7 @@ _packages = AREAS[Area.PACKAGES]
 OWN_REQUIREMENT_UNMET = _packages.error("own-requirement-unmet", "",
     "a package that wheelfit itself depends on is missing, damaged or of an unsuitable version",
     "install what is needed with `wheelfit doctor --repair`")
-_packages |= {check.code: check for check in (UNSUPPORTED_HERE, BROKEN_BY_DEPENDENCY)}
+_packages.update({check.code: check for check in (UNSUPPORTED_HERE, BROKEN_BY_DEPENDENCY)})
 WRONG_PLATFORM = _packages.error("wrong-platform", "PEP 425",
     "packages are installed that were built for another Python or system",
     "install them again: the builds that fit are chosen")

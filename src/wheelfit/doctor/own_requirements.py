@@ -139,7 +139,7 @@ class _ReleaseFinder:
         return self._distributions[name]
 
     def missing_files(self, name: str, checked: set[str]) -> Iterator[UnmetRequirement]:
-        """Yield the requirement on a distribution if a file of its code is missing.
+        """Yield a requirement of a distribution on itself if a file of its code is missing.
 
         :param checked: names of distributions that were checked; the name is added.
         """
@@ -167,6 +167,7 @@ def _find_distribution(name: str) -> tuple[Distribution, DependencyRelease] | No
     except (PackageNotFoundError, ValueError):
         return None
     metadata_text = installed.read_text("METADATA")
+    # Its folder may be an egg-info file instead, which the empty name reads.
     text = metadata_text or installed.read_text("PKG-INFO") or installed.read_text("") or ""
     # The description that follows the head is long.
     metadata = HeaderParser().parsestr(text.partition("\n\n")[0])

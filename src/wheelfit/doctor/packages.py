@@ -94,8 +94,8 @@ def conflict_findings(
             for version in sorted(by_rocm, key=Version)
         )
         yield Location(where).finding(diagnoses.MIXED_ROCM, parts)
-    yield from _several_kinds_findings(libraries, "openmp", where)
-    yield from _several_kinds_findings(libraries, "blas", where)
+    yield from _mixed_kinds_findings(libraries, "openmp", where)
+    yield from _mixed_kinds_findings(libraries, "blas", where)
 
 
 def agreement_findings(
@@ -116,7 +116,7 @@ def agreement_findings(
             )
             yield Location(where).finding(
                 diagnoses.MIXED_VARIANTS,
-                outcome.sides,
+                outcome.packages_in_words,
                 remedy=f"wheelfit install --force-reinstall {requirements}",
             )
 
@@ -164,10 +164,11 @@ def _mixed_cuda_findings(
 def _soname_conflicts(
     libraries: Iterable[OwnedLibrary], majors_of: Mapping[Package, frozenset[int]]
 ) -> Iterator[str]:
-    """Yield a clause for each two libraries of one SONAME from packages for different majors."""
+    """Yield a clause for each pair of libraries with one SONAME, but for different CUDA majors."""
     by_soname: dict[str, list[OwnedLibrary]] = defaultdict(list)
     for owned in libraries:
         library = owned.identity
+        # An ambiguous library has the same SONAME for several CUDA majors.
         if library.is_ambiguous and majors_of.get(owned.package):
             by_soname[f"{library.stem} {library.number.partition('.')[0]}"].append(owned)
     for same_soname in by_soname.values():
@@ -176,9 +177,10 @@ def _soname_conflicts(
                 yield f"{left.file.name} comes from {left.package} and from {right.package}"
 
 
-def _several_kinds_findings(
+def _mixed_kinds_findings(
     libraries: Iterable[OwnedLibrary], family: str, where: str
 ) -> Iterator[Finding]:
+    """Yield a finding if there are several implementations of OpenMP or BLAS, such as libgomp."""
     kinds: dict[str, dict[Package, str]] = defaultdict(dict)
     for owned in libraries:
         if owned.identity.family == family:
@@ -247,7 +249,10 @@ def _unused_hardware_evidence(build: AcceleratorBuild, hardware: Hardware) -> st
     namespaces = hardware.present.intersection(entry.document.providers)
     if not namespaces or not hardware.present.isdisjoint(entry.properties.namespaces):
         return ""
-    return f"its variant {entry.label} uses none, and its release has builds for {min(namespaces)}"
+    return (
+        f"its variant {entry.label} uses no accelerator of this machine, although its release has "
+        f"builds for {min(namespaces)}"
+    )
 
 
 def _idle_cuda_findings(
@@ -268,7 +273,8 @@ def _unsupported_cuda_findings(
     packages = [build.package for build in builds]
     cuda = hardware.cuda
     if cuda is not None and cuda.major < major:
-        floor = DRIVER_FLOOR.get(major, ("", ""))[hardware.windows]
+        linux_floor, windows_floor = DRIVER_FLOOR.get(major, ("", ""))
+        floor = windows_floor if hardware.windows else linux_floor
         message = (
             f"{_with_evidence(builds, major)}: CUDA {major} does not work with a driver for CUDA "
         )
@@ -341,7 +347,7 @@ def shared_file_findings(
     for (left, right), files in pairs.items():
         different = [file for file, differs in files if differs]
         library = next((file for file in different if _LIBRARY.fullmatch(file.name)), None)
-        shown = library or (different or [files[0][0]])[0]
+        shown = library or (different[0] if different else files[0][0])
         count = len(different or files)
         message = f"{left} and {right} both own {left.relative_path(shown)}"
         message += f" and {count - 1} more" if count > 1 else ""

@@ -137,6 +137,7 @@ def version_of(filename: str) -> Version | None:
 
 def files_of_releases(page: ProjectPage, versions: Iterable[Version]) -> Iterable[File]:
     """Return the files of some releases, possibly with files of others that were read with them."""
+    # Joined builds, such as 2.9+cu126 and 2.9+cu128, are of one release with several versions.
     if isinstance(page.files, PageFiles) and not page.has_joined_builds:
         return page.files.of(versions)
     return page.files
@@ -160,23 +161,24 @@ def _validator(
         return Validator("")
     files = page.files
     if name in versions:
-        is_joined = page.bridge is not None and page.bridge.is_of_indexes
+        # Builds from an index of the owner differ in their local versions only.
+        has_builds = page.bridge is not None and page.bridge.is_of_indexes
         files = tuple(
             file
             for file in files_of_releases(page, versions[name])
             for version in [version_of(file.filename)]
             if version in versions[name]
-            or (is_joined and version and without_build(version) in versions[name])
+            or (has_builds and version and without_build(version) in versions[name])
         )
     rows = sorted(json.dumps(_row(file, repository)) for file in files)
     digest = request_digest(page.source, page.bridge, page.status, rows)
-    # Files without a hash on the page are read each time.
+    # Files without a hash on the page are read each time, but selectors are made by wheelfit.
     is_reliable = all(file.hashes or file.is_selector for file in files)
     return Validator(digest, page.stamp, page.fresh_seconds) if is_reliable else Validator(digest)
 
 
 def _row(file: File, repository: Repository) -> list[object]:
-    """Return the data of a file on a page, with its state if it has no promised hash."""
+    """Return the data of a file on a page, with its state if the page has no hash of it."""
     hashes: object = sorted(file.hashes.items()) if not file.is_selector else ""
     if not file.hashes and file.is_local:
         status = Path(file_path(file.url)).stat()
@@ -200,7 +202,7 @@ def _as_json(value: object) -> Any:
     """Return a value as JSON, with sets and mappings in a fixed order."""
     if value is None or isinstance(value, (str, int, float)):
         return value
-    if isinstance(value, FunctionType):  # it returns hints, which do not affect the resolution
+    if isinstance(value, FunctionType):  # such functions return hints, which do not affect the lock
         return value.__qualname__
     if isinstance(value, Struct):
         return _fields_as_json(value, value.__struct_fields__)

@@ -1,6 +1,6 @@
 """A lock as the only source of files (F-123).
 
-With it, the code for wheels of an index chooses, explains, downloads and checks those of a lock.
+So the code that chooses, explains, downloads and checks wheels of an index also works for a lock.
 """
 
 from __future__ import annotations
@@ -81,6 +81,7 @@ class LockedRepository(DelegatedFiles):
             index_file = index_file_name(name, package.version)
             self._documents[index_file] = package
             files.append(File(index_file, f"lock:{index_file}", source=self.name))
+        # A release with joined builds is locked without a local version.
         is_joined = package.version is not None and package.version.local is None
         return ProjectPage(name, tuple(files), self.name, has_joined_builds=is_joined)
 
@@ -94,7 +95,7 @@ class LockedRepository(DelegatedFiles):
     def variant_document(self, file: File) -> bytes | None:
         """Return the ``variant.json`` in a wheel that is on this machine (F-122).
 
-        A remote wheel is read too if it is the only choice (F-124).
+        A remote wheel is read too if the package is a single archive (F-124).
 
         :raises FileProblem: the wheel is elsewhere, or no reader of wheels was given.
         """
@@ -134,7 +135,7 @@ class LockedRepository(DelegatedFiles):
 
     @staticmethod
     def _declared(package: LockedPackage, wheel: LockedWheel, url: str) -> bytes | None:
-        """Return the declaration of a bridge for a wheel published under another name."""
+        """Return the document of a wheel that a bridge gave a label; None for others."""
         label = wheel.filename.label
         if label is None or package.table is None or url.startswith(BRIDGE):
             return None

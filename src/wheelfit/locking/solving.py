@@ -49,8 +49,9 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Repository
 
 ApproveBuilds: TypeAlias = "Callable[[Callable[[], Resolution], Candidates], Resolution]"
-"""Calls its first argument to resolve, and returns the resolution once the requirements of all
-packages to be built are known.
+"""Resolves by calling its first argument, and again after a build that makes requirements known.
+
+It returns the resolution once those of all packages to be built are known.
 """
 Versions = dict["NormalizedName", "Version"]
 """One version for each of some projects."""
@@ -137,7 +138,7 @@ class Solver:
 
         :param preferred: versions to keep while they meet the requirements.
         :param additional: requirements besides those of the request.
-        :param candidates_of: returns the candidates of a repository; default: every label counts.
+        :param candidates_of: returns the candidates; default: `universal_candidates`.
         :raises WheelfitError: as ``wheelfit.resolution.resolver.resolve``.
         """
         if candidates_of is None:
@@ -170,7 +171,7 @@ class Solver:
         """
         additional = (*solution.additional, *additional)
         repeated = self._solution(solution.environment, candidates, solution.versions, additional)
-        # With only the locked versions, nothing would count as held back or given up.
+        # With only the locked versions, nothing would count as held back or refused.
         old, new = solution.resolution, repeated.resolution
         resolution = structs.replace(
             new, held_back=old.held_back, missing_builds=old.missing_builds
@@ -223,7 +224,7 @@ class Solver:
             lambda: resolve_function(resolution_request, candidates, threads=self.threads),
             candidates,
         )
-        candidates = candidates.within(resolution.context)
+        candidates = candidates.within(resolution.context)  # the choices the result was made with
         return Solution(environment, resolution, candidates, tuple(additional))
 
 
@@ -296,7 +297,7 @@ class JoinedRepository(RepositoryWrapper):
         files: dict[tuple[str, str], File] = {}
         for file in page.files:
             renamed, release = file, parse_index_file_name(file.filename)
-            if release is not None:  # a family has the same data for each build
+            if release is not None:  # the index files of all builds have the same content
                 text = index_file_name(release[0], without_build(release[1]))
                 renamed = structs.replace(file, filename=text)
             # An index may have a build of a release twice, as for ROCm 7.13 and 7.14: the later
@@ -325,8 +326,8 @@ class UniversalCandidates(Candidates):
     """The wheels that are compatible with any machine of a platform (F-120).
 
     No machine is detected. All properties that labels of a release name count as supported, so the
-    best of all labels comes first; only builds for other packages are checked against their
-    versions (P-51).
+    best of all labels comes first. Only builds against another package are checked against its
+    version (P-51).
 
     :param cores: metadata read for other environments, by its promised hash.
     """
@@ -347,8 +348,8 @@ class UniversalCandidates(Candidates):
     def core_metadata(self, wheel: Wheel) -> CoreMetadata:
         """Return the core metadata of a wheel.
 
-        Files with the same promised metadata hash are read once; others are not shared (F-112). A
-        bridged file may need more under each label.
+        Files with the same metadata hash on their pages are read once, others each (F-112). A file
+        that a bridge lists under several labels is one for each, as each may need more.
         """
         if wheel.is_from_source:
             return super().core_metadata(wheel)  # it may change once its backend may be run
@@ -363,7 +364,7 @@ class UniversalCandidates(Candidates):
         )
 
     def _for_any_build(self, core: CoreMetadata) -> CoreMetadata:
-        """Return metadata whose requirements on joined builds the joined release meets.
+        """Return metadata without local versions in requirements on projects with joined builds.
 
         A build that needs ``torch==2.14.0+rocm7`` is for the same platform and gets it by its
         label.

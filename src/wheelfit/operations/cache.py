@@ -21,7 +21,7 @@ from packaging.utils import NormalizedName, canonicalize_name, canonicalize_vers
 from wheelfit.errors import UsageError
 from wheelfit.operations.cache_folder import cache_folder
 from wheelfit.operations.cache_reports import (
-    WHEELS,
+    WHEEL_KINDS,
     CacheContents,
     CachedWheel,
     CachedWheels,
@@ -183,7 +183,7 @@ def verify_cache(request: CacheVerifyRequest, context: Context) -> CacheVerifica
         transfer.done()
     rows = []
     for entry, reason in damaged:
-        release = inventory.wheel_name(entry) if entry.kind in WHEELS else None
+        release = inventory.wheel_name(entry) if entry.kind in WHEEL_KINDS else None
         is_removed = not request.keep_damaged and inventory.remove(entry)
         rows.append(DamagedEntry(entry, release, reason, is_removed))
     return CacheVerification(inventory.folder, len(entries), size, tuple(rows))
@@ -268,7 +268,7 @@ class _Removal:
 
     def remove(self, entry: InventoryEntry, reason: str) -> bool:
         """Remove an entry; return whether it was removed."""
-        is_wheel = entry.kind in WHEELS
+        is_wheel = entry.kind in WHEEL_KINDS
         row = RemovedEntry(entry, self.inventory.wheel_name(entry) if is_wheel else None, reason)
         if not self.dry_run and not self.inventory.remove(entry):
             self.in_use.append(row)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from wheelfit.sources.cache_inventory import CachedWheelName, InventoryEntry
 
-WHEELS = ("wheels", "unpacked")
+WHEEL_KINDS = ("wheels", "unpacked")
 """The kinds of entries that are wheels, packed and unpacked."""
 
 

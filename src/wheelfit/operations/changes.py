@@ -193,7 +193,8 @@ def make_decision(
             raise _refusal(refused, changes, state.misfits)
     except NotRemovable:
         if _is_unchanged(state, change_context.environment):
-            # Its record may have been missing only while another process replaced it.
+            # Its record may have been missing only while another process replaced it. If it still
+            # is, this raises again.
             for entry in planned.remove:
                 check_removable(entry, change_context.environment)
         raise ConcurrentChange from None
@@ -280,7 +281,7 @@ def _refusal(
             option for change in others for option in change.old.excluding_options
         )
         if options:
-            hints.append(f"{' '.join(options)}, as when it was installed, keeps it plain")
+            hints.append(f"{' '.join(options)} keeps the plain wheel, as when it was installed")
     return VariantChangeRefused(
         f"{names} would be replaced by {'another' if len(refused) == 1 else 'other'} "
         f"{noun}, which you did not request",
@@ -294,7 +295,9 @@ def _check_required_properties(resolution: Resolution, change_context: ChangeCon
     """Raise if no package of the result has a required property."""
     properties = [pin.properties for pin in resolution.pins]
     properties += [kept.properties for kept in resolution.kept]
-    for required in change_context.candidates.policy.preferences.unmet_by_user(properties):
+    for required in change_context.candidates.policy.preferences.unmet_user_requirements(
+        properties
+    ):
         raise NoCompatibleWheel(
             f"{required} is required, but no resolved package has a variant with it",
             hint="`wheelfit explain` shows what each package offers",
@@ -326,9 +329,9 @@ def apply_decision(
 ) -> ChangeDecision:
     """Download and install; return the decision that was applied.
 
-    A wheel that contradicts the data it was chosen by is replaced by the next, and a plan outdated
-    by another process by a new one. Downloaded wheels are not fetched again, unless they were
-    removed from the cache meanwhile.
+    If a wheel contradicts the data it was chosen by, the next one is chosen. If another process
+    made the plan outdated, a new plan is made. Downloaded wheels are not fetched again, unless they
+    were removed from the cache meanwhile.
 
     :param durations: gets those of the download and the installation.
     """
@@ -349,7 +352,8 @@ def apply_decision(
         reporter.transfers(change_context.repository.cancel) as transfers,
     ):
         while planned := decision.planned:
-            if build_planned(planned, change_context.building, change_context.candidates):
+            has_built = build_planned(planned, change_context.building, change_context.candidates)
+            if has_built:  # their metadata may be other than assumed
                 decision = decide()
                 continue
             pins = planned.install
@@ -363,7 +367,7 @@ def apply_decision(
             verify_attestations(pins, wheels, change_context.repository, request, reporter)
             attempts -= 1
             new_wheels = {pin.name: wheels[pin.file.url] for pin in pins}
-            allow_imports = None
+            allow_imports = None  # a function, once imports are refused
             if affects_wheelfit(environment, new_wheels.values(), planned.remove):
                 allow_imports = preload_modules(environment)
             try:

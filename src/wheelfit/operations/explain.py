@@ -141,7 +141,7 @@ def explain(request: ExplainRequest, context: Context) -> ExplainReport:
             tuple(explanations),
             agreements,
             (*warnings, *([missing_accelerator] if missing_accelerator else [])),
-            tuple(session.candidates.policy.preferences.unmet_by_user(properties)),
+            tuple(session.candidates.policy.preferences.unmet_user_requirements(properties)),
             request.with_deps,
             missing_accelerator is not None,
             accelerators,
@@ -296,7 +296,7 @@ def _mixture_warnings(
     for held in outcomes_of(chosen, session.candidates.policy.binding):
         if not held.values:
             yield (
-                f"install would not take these builds together ({held.sides}); "
+                f"install would not take these builds together ({held.packages_in_words}); "
                 "--with-deps shows what it takes"
             )
 

@@ -113,7 +113,7 @@ class _Plan:
         if rule is None:
             return None
         label, document = self._requested or (None, None)
-        edits_name = rule.metadata
+        edits_name = rule.edits_name
         if rule.variant is not None:
             label, document, variant_edits = self._variant(rule.variant)
             edits_name = edits_name or variant_edits
@@ -148,7 +148,7 @@ class _Plan:
             requested = VariantRequest(variant.properties or EMPTY, label)
             label, properties = choose_variant(requested, self._table.variants)
             document = build_document(self._request, self._table, label, properties, self._reporter)
-            self._variants[name] = (label, document, variant.metadata)
+            self._variants[name] = (label, document, variant.edits_name)
         return self._variants[name]
 
     def _merged_edits(self, edits_name: str | None) -> Edits:

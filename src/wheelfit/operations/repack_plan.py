@@ -72,9 +72,9 @@ class RepackPlan:
         newest = self.newest
         if newest is None:
             yield (
-                "releases of different versions are joined only where one of each project is named "
-                "(NAME==VERSION), if they are builds of the same; otherwise each becomes a release "
-                f"of {self.name} by --name, and variants of its users name the one they need"
+                "to join releases of different versions, name one of each project (NAME==VERSION) "
+                f"if they are builds of the same; otherwise make each a release of {self.name} "
+                "with --name, and let variants of packages that use it require the one they need"
             )
             return
         newer = [release for release in self.releases if release.version > newest.version]
@@ -157,7 +157,7 @@ def plan_repack(request: RepackRequest, context: Context) -> RepackPlan:
     :raises UsageError: fewer than two projects, or names without a common beginning.
     """
     with ExitStack() as stack:
-        requirements = [
+        requirements = [  # None: a file
             named_project(wheel, request, versions_suffice=True) for wheel in request.wheels
         ]
         files = tuple(

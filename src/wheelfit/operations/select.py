@@ -71,7 +71,8 @@ def select(request: SelectRequest, context: Context) -> Selection:
     support = None
     if document is not None:
         used = namespaces_used(document.variants.values())
-        support = machine.support(document, used, KnownVersions(is_open=True))
+        any_version = KnownVersions(is_open=True)
+        support = machine.support(document, used, any_version)
     return selection.select(
         names,
         document=document,

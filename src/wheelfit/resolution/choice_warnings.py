@@ -99,7 +99,7 @@ def warnings_about_mixture(outcomes: Iterable[AgreementOutcome]) -> Iterator[str
         if not outcome.values:
             majors = " majors" if outcome.agreement.part == "major" else ""
             builds = f"builds for different {outcome.agreement.title}{majors}"
-            yield f"{builds} are mixed ({outcome.sides})"
+            yield f"{builds} are mixed ({outcome.packages_in_words})"
 
 
 def _is_present(support: Support, namespace: str) -> bool:

@@ -1,7 +1,7 @@
 """Results that are older than the newest allowed release, with the reasons.
 
-They are reported, so that users notice an old release at once. It is not reported if the user's
-requirements exclude the newer releases.
+They are reported, so that users notice an old release at once, unless the user's requirements
+exclude the newer releases.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from operator import and_
 from typing import TYPE_CHECKING
 
 from wheelfit.core.versions import without_build
-from wheelfit.resolution.listing import NO_TAG, ONLY_BINARY, Release, python_rejection
+from wheelfit.resolution.listing import NO_TAG, ONLY_BINARY, Release, missing_python
 from wheelfit.resolution.problem import Dependency, Package
 from wheelfit.resolution.resolution import HeldBack
 from wheelfit.resolution.solver import Exhausted, Solved, Unsolvable, solve
@@ -63,11 +63,11 @@ class HeldBackSearch:
         for name in names:
             version = self._solved.versions[Package(name)]
             latest = self._latest(name, self._roots_by_name.get(name, ()))
-            if name not in named or latest is None or latest <= version:
+            if name in named and latest is not None and latest > version:
+                reason = self.reason(name, latest)
+            else:  # only an option may hold it back, within the requirements of all packages
                 latest = self._latest(name, self._dependencies_by_name.get(name, ()))
                 reason = "" if latest is None else self._option_reason(name, latest)
-            else:
-                reason = self.reason(name, latest)
             if reason and latest is not None and latest > version:
                 yield HeldBack(name, version, self._release(name, latest), reason)
 
@@ -89,7 +89,7 @@ class HeldBackSearch:
     def _dependencies_of(self, package: Package, version: Version) -> Sequence[Dependency]:
         index = self._solved.builds.get(package.name)
         if index is not None:
-            return ()  # the limits of a build are not requirements
+            return ()  # it stands for a build, which limits other packages but requires none
         return self._catalogue.dependencies(package, version)
 
     def _latest(self, name: NormalizedName, dependencies: Iterable[Dependency]) -> Version | None:
@@ -108,7 +108,7 @@ class HeldBackSearch:
         members = versions.members(listing.releases)
         if listing.bridge is not None:  # builds of a release have an order of their own
             members = sorted(members, key=lambda member: listing.ranks.get(member, 0))
-            # Builds for the accelerator precede newer releases without one.
+            # Favoured releases have builds for the accelerator, and precede newer ones without.
             if self._catalogue.is_favoured(name, chosen):
                 favoured = filter(partial(self._catalogue.is_favoured, name), members)
                 best = next(favoured, chosen)
@@ -121,8 +121,9 @@ class HeldBackSearch:
             is_allowed = (
                 self._prereleases
                 or chosen.is_prerelease
-                or version in versions.without_unnamed_prereleases([version])
+                or version in versions.without_unrequested_prereleases([version])
             )
+            # Sources of bridged projects are ignored because these publish wheels.
             has_files = release.wheels or (release.ignored_sources and listing.bridge is None)
             if is_allowed and has_files and not _is_yanked(release):
                 return version
@@ -225,7 +226,7 @@ class HeldBackSearch:
             return f"is unavailable: {clause_of(others[0], explanations)}" if others else ""
         needs = f"needs {own_requirement.text}"
         others.remove(own_requirement)
-        # Each clause is written, since that records which releases it mentions.
+        # `clause_of` records the releases it mentions, for `has_excluded_sources`.
         clauses = {fact: clause_of(fact, explanations) for fact in others}
         buildable = [
             fact for fact in others if explanations.has_excluded_sources(fact.terms[0].package.name)
@@ -266,8 +267,8 @@ def _by_name(dependencies: Iterable[Dependency]) -> Mapping[NormalizedName, Sequ
 def _wrong_python(release: Release, python: Version) -> str:
     """Return a clause on the Python that all wheels of a release need; empty if one fits."""
     specifiers = {wheel.file.requires_python for wheel in release.wheels} - {None}
-    reasons = [python_rejection(str(text), python) for text in sorted(map(str, specifiers))]
-    return str(reasons[0]).rpartition(", this is")[0] if reasons and all(reasons) else ""
+    clauses = [missing_python(text, python) for text in sorted(map(str, specifiers))]
+    return clauses[0] if clauses and all(clauses) else ""
 
 
 def _reason_in_listing(release: Release) -> str:

@@ -153,14 +153,14 @@ class AgreementOutcome(Struct, frozen=True):
     forced: ForcedValue = ForcedValue()
 
     @property
-    def sides(self) -> str:
+    def packages_in_words(self) -> str:
         """The packages by their values, such as ``CUDA 12: flash-attn, vllm; CUDA 13: torch``."""
-        return _sides_text(self.agreement, self.packages)
+        return _packages_in_words(self.agreement, self.packages)
 
     def __str__(self) -> str:
         forced = self.forced
         if not self.values:
-            text = f"{self.agreement.title} is mixed ({self.sides})"
+            text = f"{self.agreement.title} is mixed ({self.packages_in_words})"
         else:
             text = f"{self.agreement.in_words(self.values)} for all"
         if forced.reasons:
@@ -647,7 +647,7 @@ class _AgreementSearch(Struct, Generic[Solution]):
             )
         return NoConsistentSet(
             f"packages must agree on {agreement.title}, but these cannot: "
-            f"{_sides_text(agreement, packages)}",
+            f"{_packages_in_words(agreement, packages)}",
             details=sets,
             note="\n".join(["the closest sets:", *lines]),
             hint="relax the requirement on one of them; as a last resort, --allow-mixed "
@@ -684,7 +684,9 @@ def _is_compatible(chosen: ChosenBuild, agreed: Sequence[Agreed]) -> bool:
     return any(all(value.objection(offer) is None for value in agreed) for offer in offers)
 
 
-def _sides_text(agreement: Agreement, packages: Mapping[NormalizedName, Sequence[str]]) -> str:
+def _packages_in_words(
+    agreement: Agreement, packages: Mapping[NormalizedName, Sequence[str]]
+) -> str:
     """Format packages by their values, such as ``CUDA 12: flash-attn, vllm; CUDA 13: torch``."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for name, values in sorted(packages.items()):

@@ -456,14 +456,20 @@ def _check_hashes(file: File, allowed: AllowedHashes) -> tuple[File, str | None]
 
 @lru_cache(maxsize=1024)
 def python_rejection(text: str, python: Version) -> str | None:
-    """Return the reason a ``requires-python`` excludes a Python; None if it does not.
+    """Return the reason a ``requires-python`` excludes a Python; None if it does not."""
+    clause = missing_python(text, python)
+    return f"{clause}, this is {python}" if clause else None
+
+
+def missing_python(text: str, python: Version) -> str:
+    """Return a clause on the Python that ``requires-python`` needs; empty if this one fits.
 
     An invalid one is ignored, as in pip.
     """
     try:
         specifiers = parse_specifiers(text)
     except InvalidSpecifier:
-        return None
+        return ""
     if specifiers.contains(python, prereleases=True):
-        return None
-    return f"needs Python {specifiers}, this is {python}"
+        return ""
+    return f"needs Python {specifiers}"

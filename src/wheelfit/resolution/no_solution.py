@@ -81,7 +81,7 @@ class FailedSearch(Struct, frozen=True):
                 name, fact.terms[0].versions, self._other_unusable_projects(name)
             )
         for fact in facts:
-            if fact.kind is StepKind.LIMITS:
+            if fact.kind is StepKind.BUILD_LIMITS:
                 package = fact.terms[0].package
                 explanations.record_installed_conflict(package.name, package.release)
         note = self._proof_text(explanations)

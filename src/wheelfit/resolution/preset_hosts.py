@@ -83,14 +83,14 @@ def presets_for(document: VariantDocument | None) -> Iterator[str]:
         of_family = [example for example in examples if example.startswith(f"{presets.name}-")]
         versions = _versions(document, family.namespace, presets.version_features)
         for version in versions:
-            for example in of_family:
+            for example in of_family:  # the same preset of another version
                 yield _NAME_AND_VERSION.sub(f"{presets.name}-{version}", example, count=1)
         if not versions:
             yield from of_family
 
 
 _NAME_AND_VERSION = re.compile(r"[a-z]+-\d+\.\d+")
-_MAJOR_OR_MINOR = re.compile(r"\d+(?:\.\d+)?")
+_VERSION = re.compile(r"\d+(?:\.\d+)?")
 
 
 def _versions(
@@ -101,6 +101,6 @@ def _versions(
     for properties in document.variants.values():
         for feature in features:
             for value in properties.values(namespace, feature):
-                if _MAJOR_OR_MINOR.fullmatch(value):
+                if _VERSION.fullmatch(value):
                     versions.add(value if "." in value else f"{value}.0")
     return tuple(sorted(versions, key=lambda version: tuple(map(int, version.split(".")))))

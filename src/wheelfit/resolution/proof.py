@@ -37,7 +37,7 @@ class StepKind(Enum):
     """A constraint excludes all versions."""
     HAS_BUILDS = "has-builds"
     """A release has several builds, of which one must be chosen."""
-    LIMITS = "limits"
+    BUILD_LIMITS = "limits"
     """A build was made for other versions of another package."""
     UNNEEDED = "unneeded"
     """A build was made for another package, which nothing else needs."""
@@ -197,7 +197,7 @@ _MAX_FACTS = 30
 """Facts that are listed in place of a proof that is not readable."""
 _MAX_OLDER = 5
 """Facts about older versions, or about unavailable packages, that are listed."""
-_ABOUT_RELEASES = (StepKind.NEEDS, StepKind.LIMITS, StepKind.UNNEEDED)
+_ABOUT_RELEASES = (StepKind.NEEDS, StepKind.BUILD_LIMITS, StepKind.UNNEEDED)
 
 
 def _newest_first(top: Step) -> list[Step]:
@@ -355,7 +355,7 @@ class _Words:
                 return f"the constraint {step.text} excludes {self._subject_text(term)}"
             case StepKind.HAS_BUILDS:
                 return f"{self._subject_text(step.terms[0])} comes as {_labels(step.terms[1])}"
-            case StepKind.LIMITS:
+            case StepKind.BUILD_LIMITS:
                 subject, is_plural = self._subject(step.terms[0])
                 return f"{subject} {'are' if is_plural else 'is'} built for {step.text}"
             case StepKind.UNNEEDED:

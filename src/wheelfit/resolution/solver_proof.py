@@ -158,7 +158,7 @@ def _kind_of_dependency(node: Incompatibility[Any, Any]) -> StepKind:
         return StepKind.NEEDS
     parent, child = node.terms[:2]
     if child.is_positive():
-        return StepKind.NEEDS if _ties_extra(node) else StepKind.LIMITS
+        return StepKind.NEEDS if _ties_extra(node) else StepKind.BUILD_LIMITS
     is_release_and_its_builds = child.package.release is not None and parent.package.release is None
     return StepKind.HAS_BUILDS if is_release_and_its_builds else StepKind.NEEDS
 

@@ -112,7 +112,7 @@ class VersionPolicy:
         restricted = frozenset(self._restricted[name])
         yanked = self._releases.yanked(name)
         preferred = self._releases.preferred_version(name)
-        named_prereleases = versions.without_unnamed_prereleases(
+        named_prereleases = versions.without_unrequested_prereleases(
             version for version in members if version in admitted
         )
         first: list[Version] = []
@@ -145,7 +145,7 @@ class VersionPolicy:
             return frozenset()
         yanked = self._releases.yanked(name)
         has_others = len(dependency.versions.members(self.listed(name))) > len(restricted)
-        named_prereleases = dependency.versions.without_unnamed_prereleases(restricted)
+        named_prereleases = dependency.versions.without_unrequested_prereleases(restricted)
         return frozenset(
             version
             for version in restricted

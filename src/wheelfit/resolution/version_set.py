@@ -185,7 +185,7 @@ class VersionSet:
         """Return those of some versions that are in the set, in their order."""
         return list(self._range.filter(versions, prereleases=True))
 
-    def without_unnamed_prereleases(self, versions: Iterable[Version]) -> frozenset[Version]:
+    def without_unrequested_prereleases(self, versions: Iterable[Version]) -> frozenset[Version]:
         """Return the members among some versions, without pre-releases that no specifier names.
 
         PEP 440 excludes those.

@@ -78,6 +78,7 @@ class DirectoryIndex(FlatListing):
                 names = sorted(each.name for each in listed if _is_file(each))
         except OSError as error:
             raise read_problem(self._path, error, "folder") from error
+        # Wheels with a file beside them that lists the labels they are published for.
         labelled = {
             name.removesuffix(LABELS_SUFFIX) for name in names if name.endswith(LABELS_SUFFIX)
         }

@@ -71,7 +71,7 @@ def read_links(text: str) -> HtmlPage:
         following = text[start + 1 : start + 2]
         if following in {"!", "?"}:
             comment = text.startswith("<!--", start)
-            # "<!-->" is a whole comment.
+            # "<!-->" is a whole comment: its dashes are those of both ends.
             end = text.find("-->", start + 2) if comment else text.find(">", start)
             position = end + (3 if comment else 1)
             if end < 0:

@@ -394,7 +394,7 @@ _RULES: Mapping[str, tuple[str, Callable[[str, str, str], Any]]] = {
 """The same for rules about installing."""
 
 _RULE_NAMES = {"require-venv": "require-virtualenv"}
-"""Other names of rules in pip, by the rule."""
+"""The usual name of a rule, by another name in pip."""
 
 _REPORTED = frozenset(["prefix", "root", "target"])
 """Options that are not supported but reported, since they decide the location of files."""

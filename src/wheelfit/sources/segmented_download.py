@@ -121,8 +121,8 @@ class SegmentedDownload:
         self._is_ended = False
         self._responses: set[Response] = set()
         self._workers = 1
-        self._is_watched = False
-        self._may_have_more = True
+        self._has_idle_worker = False
+        self._may_open_more = True
         self._returned: list[_Segment] = []
         self._next = 0
         self._speed = 0.0
@@ -147,7 +147,7 @@ class SegmentedDownload:
             self.source = ArrivingFile(target, size)
             """The file, which may be read from now on."""
             self._progress.start(size)
-            self._end = 0  # no thread works on this
+            self._end = 0  # no range can be claimed yet, so no more connections are opened
             self._receive(answer, _Segment(extent.start, extent.stop))
         self._end, self._speed = extent.start, 0.0
 
@@ -252,7 +252,7 @@ class SegmentedDownload:
     def _claim(self) -> _Segment | None:
         """Return the next range to fetch; None if there is none left for the calling thread.
 
-        The last thread waits for the others, which may return a range.
+        One idle thread waits for ranges that others may return; further ones end.
         """
         with self._changed:
             while not self._is_ended:
@@ -267,11 +267,11 @@ class SegmentedDownload:
                         length = max(length, min(_MAX_REQUEST_SIZE, int(self._speed / 2)))
                     start, self._next = self._next, min(self._end, self._next + length)
                     return _Segment(start, self._next)
-                if is_last or self._is_watched:
+                if is_last or self._has_idle_worker:
                     break
-                self._is_watched = True
+                self._has_idle_worker = True
                 self._changed.wait()
-                self._is_watched = False
+                self._has_idle_worker = False
             self._end_worker()
             return None
 
@@ -279,7 +279,7 @@ class SegmentedDownload:
         with self._changed:
             if self._workers == 1:
                 return False
-            self._may_have_more = False
+            self._may_open_more = False
             self._returned.append(segment)
             self._end_worker()
             return True
@@ -301,10 +301,11 @@ class SegmentedDownload:
         if seconds < self._policy.measuring_time and not is_fast:
             return
         self._speed = speed
+        # Until no slot is free, or another thread measures enough.
         while self._speed < self._policy.sufficient_speed:
             with self._changed:
                 is_worthwhile = (
-                    self._may_have_more and self._next < self._end and not self._is_ended
+                    self._may_open_more and self._next < self._end and not self._is_ended
                 )
                 slot = self._connections.take_another(self._server) if is_worthwhile else None
                 if slot is None:

@@ -50,7 +50,7 @@ def _image(text: Image) -> bytes:
     kind = _FAT_BINARY_KINDS[prefix]
     number = int(architecture.rstrip("af"))
     flags = 0x11 | {"a": 0x100000, "f": 0x200000}.get(architecture.lstrip("0123456789"), 0)
-    major, minor = map(int, (version or "1.8").split("."))
+    major, minor = map(int, (version or "1.8").split("."))  # machine code has no version of PTX
     code = b"\x7fcode\0\0\0"
     # Kind, version, size of the header, size of the code, two sizes of compressed code, version of
     # PTX, architecture, and the position and size of a name.

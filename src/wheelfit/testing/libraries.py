@@ -103,8 +103,10 @@ def _contents(version: str) -> dict[str, dict[str, bytes]]:
     """Return the files of the CUDA runtime and of NVRTC, in this order, by distribution."""
     major, minor = version.split(".")
     suffix = "" if int(major) >= 13 else f"-cu{major}"
-    folder = "nvidia/{}/lib" if suffix else f"nvidia/cu{major}/lib"
-    cudart, nvrtc = folder.format("cuda_runtime"), folder.format("cuda_nvrtc")
+    if suffix:
+        cudart, nvrtc = "nvidia/cuda_runtime/lib", "nvidia/cuda_nvrtc/lib"
+    else:
+        cudart = nvrtc = f"nvidia/cu{major}/lib"
     number = 1000 * int(major) + 10 * int(minor)
     builtins = f"libnvrtc-builtins.so.{version}"
     get_version = f"int cudaRuntimeGetVersion(int *v) {{ *v = {number}; return 0; }}"

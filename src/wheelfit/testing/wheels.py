@@ -182,14 +182,28 @@ def build_large_wheel(folder: Path, name: str, version: str, size: int, **argume
     )
     contents[record] = row.encode() + contents[record]
     clock, date = 0, (_DATE[0] - 1980) << 9 | _DATE[1] << 5 | _DATE[2]
-    members = [Member(zeros, STORED, 0, clock, date, crc, size, size, 0, 3, 0o100644 << 16)]
+
+    def member_of(name: str, crc: int, size: int, offset: int) -> Member:
+        return Member(
+            name=name,
+            method=STORED,
+            flags=0,
+            time=clock,
+            date=date,
+            crc=crc,
+            compressed_size=size,
+            size=size,
+            offset=offset,
+            system=3,
+            attributes=0o100644 << 16,
+        )
+
+    members = [member_of(zeros, crc, size, 0)]
     with path.open("wb") as file:
         file.write(encode_local_header(members[0]))
         file.seek(size, os.SEEK_CUR)
         for member, content in contents.items():
-            length, crc = len(content), zlib.crc32(content)
-            sizes = (crc, length, length, file.tell(), 3, 0o100644 << 16)
-            members.append(Member(member, STORED, 0, clock, date, *sizes))
+            members.append(member_of(member, zlib.crc32(content), len(content), file.tell()))
             file.write(encode_local_header(members[-1]) + content)
         offset = file.tell()
         directory = b"".join(map(encode_entry, members))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 SIGNATURES = ("RECORD.jws", "RECORD.p7s")
-"""Files of dist-info that sign RECORD: it does not list them, and a change of it breaks them."""
+"""Files of dist-info with signatures of RECORD, which it does not list; its changes break them."""
 _RECORD_EXTRA_SIZE = 1 << 16  # bytes of RECORD beyond a row for each member, at most
 _ROW_EXTRA_SIZE = 512  # bytes of a row beyond its path, at most: a hash and a size
 
@@ -219,7 +219,7 @@ class WheelArchive(ZipArchive):
             row_of_member = rows.pop(member.name, None)
             try:
                 if member.is_folder:
-                    self.data_start(member)
+                    self.data_start(member)  # checks its local header
                 elif member.name not in exempt:
                     fault = self.member_fault(member, row_of_member, advance, contents=contents)
                     if fault is not None:

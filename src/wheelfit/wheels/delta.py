@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from wheelfit.wheels.zip_directory import DirectoryEnd
 
 
-_LONGEST_EXTRA = 1 << 10  # bytes of extra fields that come with a header in one go
-_MIN_DATA_FOR_HEADER = 16 << 10  # bytes of data for which a header alone is requested
+_LONGEST_EXTRA = 1 << 10  # bytes of extra fields, at most, that are read together with a header
+_MIN_DATA_FOR_HEADER = 16 << 10  # bytes of data, at least, for which only the header is fetched
 _TAIL_SIZE = 1 << 17  # bytes read at first for the directory
 _FULL32 = 0xFFFFFFFF
 """The value of a field whose number needs more than 32 bits."""
@@ -149,7 +149,6 @@ def read_directory(source: ByteSource, *, where: str) -> Directory:
     end = find_end(tail, source.size, where=where)
     if end.offset < start:
         tail = source.read_at(end.offset, start - end.offset) + tail
-        start = end.offset
     return directory_from_tail(tail, source.size, where=where)
 
 
@@ -273,7 +272,7 @@ def _pieces_from_twin(
     if len(header) < LOCAL_HEADER_SIZE or local_header_size(header) > len(header):
         return [RebuildPiece(entry.start, entry.stop)]
     header = header[: local_header_size(header)]
-    # Only the lengths of the names are known to differ.
+    # The headers must differ in size by the lengths of their names only.
     header_size = len(header) + len(entry.name) - len(twin.name)
     if entry.size - header_size != twin.size - len(header):
         return [RebuildPiece(entry.start, entry.stop)]
@@ -294,6 +293,7 @@ def _derived_header(header: bytes, entry: DirectoryEntry, twin: DirectoryEntry) 
         return None  # the extra fields may repeat the time
     fields = bytearray(header[:LOCAL_HEADER_SIZE])
     (header_flags,) = struct.unpack_from("<H", fields, 6)
+    # Apply the difference of the flags in the directory.
     struct.pack_into("<H", fields, 6, header_flags ^ twin.header.flags ^ entry.header.flags)
     struct.pack_into("<2H", fields, 10, time, date)
     struct.pack_into("<H", fields, 26, len(entry.name))
@@ -325,7 +325,7 @@ def _merge_missing(pieces: Sequence[RebuildPiece], max_gap: int) -> list[Rebuild
 
 
 def _merge_present(pieces: Iterable[RebuildPiece]) -> list[RebuildPiece]:
-    """Return the pieces, with adjacent ones joined that are adjacent in the base or known."""
+    """Join neighbouring pieces that are neighbours in the base too, or whose bytes are known."""
     result: list[RebuildPiece] = []
     pending: list[RebuildPiece] = []
 

@@ -80,7 +80,7 @@ def test_own_shape() -> None:
         add=("nvidia-cublas==12.6; 'nvidia' in variant_namespaces",),
     )
     variant = config.variant("cuda12.6")
-    assert (variant.label, variant.metadata) == ("cuda12.6", "torch")
+    assert (variant.label, variant.edits_name) == ("cuda12.6", "torch")
     assert list(variant.properties or ()) == [
         parse_property("nvidia :: sm_arch :: 80_real"),
         parse_property("nvidia :: sm_arch :: 90_real"),
@@ -92,7 +92,7 @@ def test_own_shape() -> None:
     assert rule.variant == "cuda12.6"
     other = config.rule_for("torch-2.10.0+cpu-cp313-cp313-linux_x86_64.whl")
     assert other is not None
-    assert (other.variant, other.metadata) == (None, "torch")
+    assert (other.variant, other.edits_name) == (None, "torch")
 
 
 def test_their_shape() -> None:

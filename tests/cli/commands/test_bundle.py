@@ -768,7 +768,7 @@ class TestReport:
         assert "new: 4 packages" in stdout
         assert "  fast 2.0 (cu12.8)" in stdout
         assert "win: 3 packages" in stdout
-        assert "a folder for each would take" in stdout
+        assert "a folder for each machine would take" in stdout
 
     def test_own_shorthand_is_expanded(
         self,

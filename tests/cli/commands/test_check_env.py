@@ -315,7 +315,7 @@ class TestConsent:
         target.add("other", "1.0", None, requires="torch>=2.9")
         result = target.install(CUDA_13, "other", code=7)
         assert "torch 2.8 plain -> 2.9 cu130, because " in result.err
-        assert f"{wish}, as when it was installed, keeps it plain" in result.err
+        assert f"{wish} keeps the plain wheel, as when it was installed" in result.err
         target.install(CUDA_13, *wish.split(" ", 1), "other")
         assert target.installed()["torch"] == ("2.9", None)
         target.install(CUDA_13, "--force-reinstall", "--label", "torch=cu130", "torch")

@@ -116,7 +116,7 @@ def test_unjoinable_projects(tmp_path: Path, run: Runner) -> None:
         wheel(folder, "blas-cu11", version)
         wheel(folder, "blas-cu12", version.replace("11.", "12."))
     result = run("wheel", "repack", "--plan", folder, code=9)
-    assert "becomes a release of blas by --name" in result.err
+    assert "make each a release of blas with --name" in result.err
 
 
 @pytest.mark.parametrize("names", [["fast"], ["fast", "slow"]])

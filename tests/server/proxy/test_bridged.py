@@ -74,7 +74,7 @@ def test_newer_release_without_an_accelerator(behind: Behind) -> None:
         is False
     )
     assert (
-        "1.26.0 is the newest with a build"
+        "the bridge has builds for this machine up to 1.26.0 only"
         in files["onnxruntime-1.32.0-py3-none-any.whl"]["yanked"]
     )
 

@@ -1,4 +1,4 @@
-"""Checks that a release is complete, with the files on the index."""
+"""Checks that a release is complete, counting the files already on the index."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from packaging.tags import Tag
     from packaging.utils import NormalizedName
 
+    from wheelfit.core.filename import Release
     from wheelfit.core.project_table import ProjectTable
     from wheelfit.sources.page import File
 
@@ -48,7 +49,7 @@ class IndexComparison:
     """The comparison of a set with an index."""
 
     new: tuple[OutgoingFile, ...]
-    """Files to upload, in order."""
+    """Files to upload, in order; also those that the findings refuse."""
     existing: tuple[OutgoingFile, ...]
     """Files on the index with the same content."""
     findings: tuple[Finding, ...] = ()
@@ -109,7 +110,7 @@ def completeness_findings(
 ) -> Iterator[Finding]:
     """Yield missing files of releases: a wheel for all machines, and those declared (B-52).
 
-    :param project: the project that may have declared some; None: unknown.
+    :param project: the project whose table and matrix declare wheels; None: unknown.
     """
     for release in outgoing.releases:
         name, version = release
@@ -122,8 +123,12 @@ def completeness_findings(
             ]
         )
         location = Location(f"{name}=={version}")
-        has_plain = any(file.kind is not FileKind.VARIANT for file in files) or listed.has_source
-        if labels and not has_plain and all(wheel.is_variant for _, wheel in listed.wheels):
+        has_plain = (
+            any(file.kind is not FileKind.VARIANT for file in files)
+            or listed.has_source
+            or any(not wheel.is_variant for _, wheel in listed.wheels)
+        )
+        if labels and not has_plain:
             message = "there are variants, but no plain wheel and no source distribution"
             yield location.finding(checks.NO_PLAIN_WHEEL, message, severity=Severity.ERROR)
         if project is None or project.name != name:
@@ -151,14 +156,16 @@ def closed_findings(
 ) -> Iterator[Finding]:
     """Yield releases for which the public registry accepts no more files (B-53)."""
     for release in sorted({file.release for file in new}):
-        files = [
-            file for file in index_files.get(release[0], ()) if release in listed_releases([file])
-        ]
+        files = [file for file in index_files.get(release[0], ()) if _is_of(release, file)]
         if is_closed(files, now):
             location = Location(f"{release[0]}=={release[1]}")
             yield location.finding(
                 checks.PYPI_CLOSED_RELEASE, "it is older than 14 days", severity=Severity.ERROR
             )
+
+
+def _is_of(release: Release, file: File) -> bool:
+    return release in listed_releases([file])
 
 
 _INTERPRETER = pattern(r"(py|cp)(3)([0-9]*)")

@@ -10,7 +10,7 @@ REFUSALS = CheckTable()
 # Columns: code and rule, meaning, remedy.
 # fmt: off
 NAME_TAKEN = REFUSALS.error("name-taken", "F-131",
-    "the index has a file of this name with other content, whose hash lock files may have",
+    "the index has a file of this name with other content, and locks may already name its hash",
     "publish a new version, or a wheel with a new build number")
 REFUSED = REFUSALS.error("refused-by-index", "F-131",
     "the index refuses the file",

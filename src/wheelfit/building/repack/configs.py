@@ -41,8 +41,8 @@ class NamedVariant:
     label: Label | None = None
     """Its label; None: derived from the properties (F-141)."""
     properties: PropertySet | None = None
-    """Its properties; None: those of the label in the project's table or a document."""
-    metadata: str | None = None
+    """Its properties; None: those that the project's table or a document has for the label."""
+    edits_name: str | None = None
     """The name of its edits; None: without edits."""
 
 
@@ -54,7 +54,7 @@ class WheelRule:
     """A shell pattern for file names, such as ``*+cu126-*``."""
     variant: str | None = None
     """The name of a variant; None: a plain wheel stays plain."""
-    metadata: str | None = None
+    edits_name: str | None = None
     """The name of edits; None: those of the variant."""
 
 
@@ -120,10 +120,10 @@ def _config(document: Table, where: str) -> RepackConfig:
     }
     rules = [_rule(table) for table in document.tables("wheels")]
     for name, variant in variants.items():
-        _check_reference(document, variant.metadata, metadata, variants_table, name, "metadata")
+        _check_reference(document, variant.edits_name, metadata, variants_table, name, "metadata")
     for index, rule in enumerate(rules):
         _check_reference(document, rule.variant, variants, "wheels", index, "variant")
-        _check_reference(document, rule.metadata, metadata, "wheels", index, "metadata")
+        _check_reference(document, rule.edits_name, metadata, "wheels", index, "metadata")
     return RepackConfig(metadata, variants, tuple(rules), where)
 
 
@@ -183,11 +183,13 @@ def _variant_repack_variant(name: str, table: Table) -> NamedVariant:
         item = row.parsed(parse_property, " :: ".join(parts)) if all(parts) else None
         if item is not None:
             items.append(item)
-    if label in (NULL, OLD_NULL) or not items:
-        if items:
-            table.fault("must not be null: it has properties", "variant_label", rule="F-6")
-        elif label not in (None, NULL, OLD_NULL):
-            table.fault("must have at least one property", "properties", rule="F-7")
+    # The null label and no properties imply each other.
+    is_null = label in (NULL, OLD_NULL)
+    if items and is_null:
+        table.fault("must not be null: it has properties", "variant_label", rule="F-6")
+    if not items and label is not None and not is_null:
+        table.fault("must have at least one property", "properties", rule="F-7")
+    if is_null or not items:
         label = NULL
     return NamedVariant(label, PropertySet(items))
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _LEXEME = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},:]|\n|[^\s\[\]{},:"]++')
 _MAX_DEPTH = 64
-"""Containers around an entry; real documents are far below that, and paths grow with the depth."""
+"""Deeper containers end a scan, as paths grow with the depth; real documents are far below."""
 _SIMPLE_KEY = re.compile(r'"[A-Za-z0-9_$.-]*+"')
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 _Span = tuple[int, int]
@@ -58,8 +58,9 @@ def _scan(text: str, by_path: dict[str, DocumentEntry], missing: set[str]) -> No
     """Add the entries of a text to a mapping until no path is missing."""
     read_all = not missing
     line = 1
-    # One entry per open container: the last step inside it; its path and the index of its start.
+    # For each open container, the key or index of its current entry.
     steps: list[str | int] = []
+    # For each open container, its path and where it starts.
     containers: list[tuple[str, int]] = []
     path = ""
     awaits_key = False
@@ -151,6 +152,7 @@ def _corrected_path(finding: Finding) -> str | None:
 def _with_region(finding: Finding, by_path: dict[str, DocumentEntry], text: _Text) -> Finding:
     """Return a finding with the region of its correction; without a region, no correction."""
     correction, entry = finding.correction, by_path.get(finding.path)
+    # The correction of bad values is made below, from the text.
     if correction is None and finding.code != BAD_VALUES.code:
         return finding
     span = None
@@ -165,6 +167,7 @@ def _with_region(finding: Finding, by_path: dict[str, DocumentEntry], text: _Tex
 
 
 def _without_correction(finding: Finding) -> Finding:
+    # The remedy of a finding with a correction names the correction.
     remedy = finding.remedy if finding.correction is None else CHECKS[finding.code].remedy
     return finding._replace(correction=None, remedy=remedy)
 

@@ -93,9 +93,10 @@ def check_in_threads(
     wheels: Sequence[WheelToCheck],
     progress: Progress,
 ) -> Iterator[CheckedWheel | WheelfitError]:
-    """Call a function for each wheel; large wheels are checked in several threads.
+    """Call a function for each wheel; large wheels are checked in parallel, each in one thread.
 
-    Hashing runs in parallel. The checks of small wheels do not, so threads would slow them down.
+    Hashing releases the GIL. The other checks, which small wheels mostly need, do not, so threads
+    would slow them down.
     """
 
     def call(wheel: WheelToCheck) -> CheckedWheel | WheelfitError:

@@ -117,9 +117,9 @@ def platform_findings(
 def _library_findings(
     claims: Iterable[ClaimedPlatform], native: list[Binary], location: Location
 ) -> Iterator[Finding]:
-    """Compare the libraries that binaries load with those of all systems of the tags."""
+    """Compare the libraries that binaries load with those of every system that a tag admits."""
     oldest: dict[object, ClaimedPlatform] = {}
-    for claim in sorted(claims, key=_floor, reverse=True):
+    for claim in sorted(claims, key=_floor, reverse=True):  # the oldest comes last, and stays
         oldest[claim.c_library, claim.machines] = claim
     for claim in oldest.values():
         if claim.policy is not None:
@@ -198,8 +198,9 @@ def _macos_severity(version: tuple[int, int], claim: ClaimedPlatform) -> Severit
     if len(claim.machines) > 1 and version <= (11, 0):
         # A universal tag names the older of two systems: Macs with Arm start with macOS 11.
         return Severity.NOTE
-    if version[0] == _floor(claim)[0] >= _FIRST_YEARLY_MACOS:
-        return Severity.WARNING  # installers have tags of such a year with minor 0 only
+    is_same_year = version[0] == _floor(claim)[0]
+    if is_same_year and version[0] >= _FIRST_YEARLY_MACOS:
+        return Severity.WARNING  # from macOS 11 on, installers only have tags with minor 0
     return None
 
 

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from wheelfit.core.sizes import size_in_words
-from wheelfit.operations.cache_reports import WHEELS
+from wheelfit.operations.cache_reports import WHEEL_KINDS
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def show_contents(report: CacheContents, output: Output) -> None:
             _WORDS[kind] + ("" if layout == report.layout else f" (layout {layout})"),
             str(usage.entries),
             size_in_words(usage.size),
-            size_in_words(usage.linked) if kind in WHEELS else "",
+            size_in_words(usage.linked) if kind in WHEEL_KINDS else "",
             _day(usage.newest),
         )
         for (kind, layout), usage in kinds

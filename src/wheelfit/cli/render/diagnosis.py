@@ -43,9 +43,14 @@ def _print(line: str, style: Style, output: Output) -> None:
     if text.startswith("→ wheelfit "):  # a command stays in one line, so that it can be copied
         output.result(line, style)
     else:
-        # A folded line of columns continues below its last column, a remedy behind its arrow.
-        _, gap, column = text.rpartition("  ")
-        output.paragraph(line, style, len(text) - len(column) if gap else 2 * text.startswith("→"))
+        _, gap, last_column = text.rpartition("  ")
+        if gap:  # the line has columns, and continues below the last one
+            hang = len(text) - len(last_column)
+        elif text.startswith("→"):  # a remedy continues behind its arrow
+            hang = 2
+        else:
+            hang = 0
+        output.paragraph(line, style, hang)
 
 
 def _lines(diagnosis: Diagnosis, *, verbose: bool, quiet: bool) -> list[Line]:
@@ -79,7 +84,7 @@ def _lines(diagnosis: Diagnosis, *, verbose: bool, quiet: bool) -> list[Line]:
 
 
 def _source_lines(sources: SourcesReport) -> Iterator[str]:
-    """Yield a line for each source of files, and lines about the indexes of owners."""
+    """Yield a line for each source of files, and lines about indexes of projects' owners."""
     yield from source_lines(sources.configured)
     reasons: dict[str, list[str]] = {}
     for owner in sources.owners:
@@ -89,7 +94,10 @@ def _source_lines(sources: SourcesReport) -> Iterator[str]:
         if reason:
             yield f"owners' indexes are not used for {names}: {reason}"
             continue
-        yield f"owners' indexes replace the registry for {names} (bridges = [] turns them off)"
+        yield (
+            f"owners' indexes replace the registry for {names} "
+            "(the setting bridges = [] turns this off)"
+        )
     problems = sources.problems
     if problems is not None:
         silent_indexes = {name: problem for name, problem in problems.items() if problem}
@@ -123,7 +131,7 @@ def owner_lines(owners: Sequence[OwnerIndex]) -> Iterator[str]:
         yield f"no owner's index is used: {reason}"
         return
     if owners:
-        yield "owners' indexes replace the registry (bridges = [] turns them off):"
+        yield "owners' indexes replace the registry (the setting bridges = [] turns this off):"
     for owner in owners:
         verb, reason = (" is not used", f": {owner.reason}") if owner.reason else ("", "")
         yield f"  {owner.url}{verb} for {', '.join(owner.projects)}{reason}"

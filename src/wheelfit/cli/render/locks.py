@@ -67,7 +67,7 @@ def show_bundle(report: BundleReport, output: Output) -> None:
         counts += f", {count_of(len(report.sizes) - wheels, 'source')}"
     line = f"{verb} {report.folder}: {counts}, {_words(report.size)}"
     if report.shared:
-        line += f"; a folder for each would take {_words(report.shared)} more"
+        line += f"; a folder for each machine would take {_words(report.shared)} more"
     if report.reused:
         line += f"; {report.reused} reused from the earlier bundle"
     output.report(line)

@@ -107,8 +107,8 @@ class _Providers(Struct):
                     self.findings.add_note(f"{namespace}: static values without provider (F-48)")
                     entry = entries.Entry((STATIC_KEY, namespace), {}, self.findings)
                     provider: Provider = self._static_provider(namespace, entry)
-                    if entry.reason is not None:
-                        provider = BrokenProvider(entry.reason)
+                    if entry.unusable_reason is not None:
+                        provider = BrokenProvider(entry.unusable_reason)
                     providers[namespace] = provider
         return providers
 
@@ -140,7 +140,7 @@ class _Providers(Struct):
         steps = (STATIC_KEY,) if self.static_on_top else (priorities.KEY, "property")
         lists_entry = entries.Entry(steps, self.static, self.findings)
         lists = lists_entry.static_lists(key=namespace)
-        entry.reason = entry.reason or lists_entry.reason
+        entry.unusable_reason = entry.unusable_reason or lists_entry.unusable_reason
         provider = StaticProvider(entries.configs(lists, lists))
         return order_static(namespace, provider, self.old_priorities, self.findings)
 

@@ -38,13 +38,13 @@ StaticLists = dict[str, tuple[str, ...]]
 class Entry:
     """A reader of one provider entry, with the reason if the entry is broken."""
 
-    __slots__ = ("_findings", "_steps", "reason", "values")
+    __slots__ = ("_findings", "_steps", "unusable_reason", "values")
 
     def __init__(
         self, steps: tuple[str | int, ...], values: Mapping[str, Any], findings: Findings
     ) -> None:
         self.values = values
-        self.reason: str | None = None
+        self.unusable_reason: str | None = None
         """The reason the entry cannot be used; None: it can."""
         self._findings = findings
         self._steps = steps
@@ -52,8 +52,8 @@ class Entry:
     def fault(self, message: str, rule: str, *steps: str | int) -> None:
         """Add a violation that makes this namespace unsupported (F-130)."""
         fault = self._findings.add_fault((*self._steps, *steps), message, rule)
-        if self.reason is None:
-            self.reason = str(fault)
+        if self.unusable_reason is None:
+            self.unusable_reason = str(fault)
 
     def minor_fault(self, message: str, rule: str, *steps: str | int) -> None:
         """Add a violation that readers accept without a note."""
@@ -89,7 +89,7 @@ class Entry:
                 message = f"{shown(item)} depends on a variant, and none is chosen yet"
                 self.fault(message, "F-109", key, index)
             requirements.append(requirement)
-        if self.reason is None and requirements and self._findings.pedantic:
+        if self.unusable_reason is None and requirements and self._findings.pedantic:
             first = first_everywhere(requirements)
             if first is not None and None in first:
                 self.minor_fault("in some environment no requirement remains", "P-6", key)
@@ -98,7 +98,9 @@ class Entry:
     def plugin_api(self, requires: tuple[str, ...]) -> str | None:
         """Read ``plugin-api`` (P-7)."""
         if "plugin-api" not in self.values:
-            if self.reason is None and not _one_default(requires, exactly=self._findings.pedantic):
+            if self.unusable_reason is None and not _one_default(
+                requires, exactly=self._findings.pedantic
+            ):
                 problem = "the default depends on the environment, it must be given"
                 self.minor_fault(problem, "P-7", "plugin-api")
             return None
@@ -224,10 +226,10 @@ def read_entries(
         else:
             entry = Entry((KEY, namespace), {}, findings)
             entry.fault(f"expected an object, found {shown(values)}", "F-32")
-        if entry.reason is not None:
-            provider = BrokenProvider(entry.reason)
-            findings.add_note(f"{namespace} is unsupported (F-130): {entry.reason}")
-            findings.add_degradation(namespace, "invalid-provider", entry.reason)
+        if entry.unusable_reason is not None:
+            provider = BrokenProvider(entry.unusable_reason)
+            findings.add_note(f"{namespace} is unsupported (F-130): {entry.unusable_reason}")
+            findings.add_degradation(namespace, "invalid-provider", entry.unusable_reason)
         providers[namespace] = provider
     return providers
 
@@ -252,7 +254,7 @@ def read_providers(
             for key in unknown:
                 entry.fault("unknown key", "F-130", key)
         if (
-            entry.reason is None
+            entry.unusable_reason is None
             and isinstance(provider, BuiltinProvider)
             and provider.name != ABI_DEPENDENCY
         ):
@@ -281,7 +283,7 @@ def _provider(entry: Entry) -> Provider:
         provider = StaticProvider(configs(lists, order), optional=optional)
     if "requires" in values:
         requires = entry.requires()
-        if not requires and entry.reason is None:
+        if not requires and entry.unusable_reason is None:
             entry.fault("at least one requirement is needed", "P-6", "requires")
         provider = PluginProvider(requires, entry.plugin_api(requires), optional=optional)
     if "builtin" in values:

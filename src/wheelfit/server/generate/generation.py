@@ -194,6 +194,7 @@ class _Selection:
         releases: dict[Release, list[_Candidate]] = {}
         for candidate in self._acceptable():
             releases.setdefault(candidate.release, []).append(candidate)
+        # A release without acceptable files may stay as it was published.
         for name in () if self._requested else self.excluded & self._published.keys():
             release = release_of(name)
             if release is not None:
@@ -210,6 +211,7 @@ class _Selection:
             unchanged = self._unchanged_release(release, candidates)
             if not unchanged:
                 document = self._document(release, candidates)
+                # Without a document, published variants were refused just now.
                 unchanged = self._unchanged_release(release, candidates)
             if not unchanged and self._requested and self._is_incomplete(release, candidates):
                 continue
@@ -233,7 +235,7 @@ class _Selection:
         self.excluded.add(filename)
 
     def _acceptable(self) -> Iterator[_Candidate]:
-        """Yield the files that nothing in themselves forbids to publish."""
+        """Yield the files that may be published, each judged by itself."""
         first_of_name: dict[str, CollectedFile] = {}
         for archive in self._collection.archives:
             filename = archive.filename
@@ -327,17 +329,20 @@ class _Selection:
                     candidates.remove(variant)
                 self.refused += findings
         for file in self._collection.index_files:
-            if parse_index_file_name(file.filename) == release and (document or not variants):
+            # If no document could be made, the reasons are reported already.
+            is_comparable = document is not None or not variants
+            if is_comparable and parse_index_file_name(file.filename) == release:
                 from wheelfit.server.generate.inspection import published_findings
 
                 self.refused += published_findings(file, document)
         return document
 
     def _unchanged_release(self, release: Release, candidates: Sequence[_Candidate]) -> list[File]:
-        """Return the published files of a release with a newly refused file: all stay.
+        """If a published file of a release is refused now, return all published ones, which stay.
 
-        They are intact, however damaged the copies in the folder are, which in place do not exist.
+        They are intact even if the files in the folder are damaged.
         """
+        # In place, the published files are those of the folder.
         if self._in_place or self._options.releases:
             return []
         if not any(release_of(name) == release for name in self.excluded & self._published.keys()):
@@ -362,7 +367,7 @@ class _Selection:
         location = Location(f"{release[0]}-{release[1]}")
         for name in sorted(missing):
             self.refused.append(
-                location.finding(INCOMPLETE_RELEASE, f"{name} is published already")
+                location.finding(INCOMPLETE_RELEASE, f"{name} is published, but not in the folder")
             )
         if excluded or missing:
             self.excluded |= included

@@ -54,7 +54,7 @@ class LastRun:
             last = json.loads(self._path.read_bytes())
             if last["fingerprint"] != self._fingerprint or not self._facts_path.exists():
                 return None
-            files = [
+            files = [  # only looked for on the target, so the path of the content does not matter
                 PublishedFile(path, digest, size, self._path)
                 for path, digest, size in last["files"]
             ]

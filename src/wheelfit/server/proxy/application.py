@@ -141,7 +141,7 @@ class Proxy:
                 case ("files", name, key, filename):
                     return self._file(request, options, name, key, filename)
                 case (name, "") if name:
-                    # Otherwise a client whose URL lacks /simple/ would use other indexes.
+                    # After a 404, a client whose URL lacks /simple/ would use its other indexes.
                     return redirect_to(f"../simple/{quote(_normalise(name), safe='')}/")
         except InvalidName:
             return not_found("no project can have this name")
@@ -152,7 +152,8 @@ class Proxy:
             return Response.text(502, error.message)  # without the address, which may be private
         except WheelfitError as error:
             hint = f"\n{error.hint}" if error.hint else ""
-            return Response.text(404 if error.exit_code == 1 else 502, f"{error.message}{hint}")
+            is_unmet_request = error.exit_code == 1
+            return Response.text(404 if is_unmet_request else 502, f"{error.message}{hint}")
         return not_found("there is no such page or file; the index ends with /simple/")
 
     def _parse_path(self, segments: Sequence[str]) -> _PathOptions:

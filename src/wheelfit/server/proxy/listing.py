@@ -189,7 +189,7 @@ class _PageWriter:
         return WrittenPage(page, metadata, notes, self.is_complete, self.preferred)
 
     def _yanked_if_newer(self, file: File) -> File:
-        """Return a file of a bridged family as yanked, if its release has no accelerated build.
+        """Return a file of a bridged project, as yanked if newer than all accelerated releases.
 
         Otherwise installers would take the newest release, even without a build for the machine.
         """
@@ -204,7 +204,8 @@ class _PageWriter:
             return file
         self.preferred = newest
         return structs.replace(
-            file, yanked=f"{newest} is the newest with a build for this machine, by a bridge"
+            file,
+            yanked=f"the bridge has builds for this machine up to {newest} only",
         )
 
     def _newest_accelerated(self) -> Version | None:
@@ -235,6 +236,7 @@ class _PageWriter:
         else:
             tags = self.client.tags if self.client else None
             offered = select_wheels(release.wheels, ranks, tags)
+        # Build tags of variants start with it, so that installers prefer them.
         build_number = highest_build(wheel.filename for wheel in release.wheels)
         metadata = {wheel.filename.text: self._metadata(wheel) for wheel in _wheels(offered)}
         if self.all_variants and _differ(metadata):
@@ -393,6 +395,7 @@ class _PageWriter:
         for wheel in _wheels(offered):
             body = metadata[wheel.filename.text]
             platforms = platforms_of_tags(wheel.filename.tags) & builds.keys()
+            # A wheel is listed if it is the best build of one of its platforms.
             labels = {builds[platform].filename.label for platform in platforms}
             if body is None or wheel.filename.label not in labels:
                 result.hide(wheel)

@@ -51,7 +51,7 @@ class Optimisation:
     """By the name of a source file, the lowest level it was compiled with, such as ``3``."""
     has_assertions: bool = False
     frames: FrameUse = FrameUse()
-    """Of x86-64."""
+    """How its functions use the stack frame; known for x86-64 only."""
     code: str = ""
     """A digest of the machine code."""
 
