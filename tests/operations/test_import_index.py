@@ -104,6 +104,10 @@ def test_a_dry_run(old: RecordingIndex, tmp_path: Path) -> None:
     bring(old.url, tmp_path / "new", projects=("some",))
     report = bring(old.url, tmp_path / "new", dry_run=True)
     assert (report.added, report.existing) == (1, 4)
+    database = tmp_path / "another" / "records.sqlite3"
+    url = f"sqlite:////{database.as_posix().lstrip('/')}"  # as SQLAlchemy writes it
+    assert bring(old.url, tmp_path / "another", database=url, dry_run=True).existing == 0
+    assert not database.parent.exists()
 
 
 def test_names_that_are_not_there(old: RecordingIndex, tmp_path: Path) -> None:

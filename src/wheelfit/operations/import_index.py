@@ -26,7 +26,7 @@ from wheelfit.operations.requests import SourceOptions
 from wheelfit.operations.whole_index import existing_folder, is_remote, open_whole_index
 from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.moving import RECORDS, check_export, import_index
-from wheelfit.server.store.opening import DATABASE, Store, open_store
+from wheelfit.server.store.opening import Store, has_store, open_store
 from wheelfit.server.store.records import Violation
 from wheelfit.server.uploads.accepting import AcceptedUpload, accept_from_index
 from wheelfit.server.uploads.rules import check_name
@@ -148,8 +148,8 @@ def _import_packages(request: ImportIndexRequest, context: Context) -> ImportedP
             if file.filename.endswith((".whl", ".tar.gz", ".zip"))
         ]
         store = None
-        # A dry run reads a store only if one exists; a named database is taken to exist.
-        if not request.dry_run or request.database or (Path(request.at) / DATABASE).is_file():
+        # A dry run reads a store only if one exists, and creates none.
+        if not request.dry_run or has_store(Path(request.at), records=request.database):
             store = stack.enter_context(closing(_new_store(request)))
         importing = _PackageImport(request, repository, store, failed)
         with context.reporter.work("importing") as progress:

@@ -96,6 +96,13 @@ def open_store(folder: Path, *, records: str | None = None, blobs: str | None = 
     )
 
 
+def has_store(folder: Path, *, records: str | None = None) -> bool:
+    """Return whether a store exists, as for `open_store`; a PostgreSQL database always counts."""
+    if records is None:
+        return (folder / DATABASE).is_file()
+    return _scheme(records) != "sqlite" or _path(records).is_file()
+
+
 def open_database(url: str, *, dependency: Dependency | None = None) -> Database:
     """Open a database; its tables are neither created nor checked.
 
@@ -147,8 +154,9 @@ def _scheme(url: str) -> str:
 
 def _path(url: str) -> Path:
     parts = urlsplit(url)
+    path = f"/{parts.path.lstrip('/')}"  # SQLAlchemy writes absolute paths with one slash more
     try:
-        return Path(file_path(parts._replace(scheme="file").geturl()))
+        return Path(file_path(parts._replace(scheme="file", path=path).geturl()))
     except ValueError as error:
         raise InvalidConfiguration(str(error), where=redact(url)) from None
 
