@@ -274,7 +274,7 @@ def _wrong_python(release: Release, python: Version) -> str:
 def _reason_in_listing(release: Release) -> str:
     """Return the reason why a release has no usable file, from its listing."""
     reasons = [wheel.rejection for wheel in release.wheels if wheel.rejection not in (None, NO_TAG)]
-    more = f": {str(reasons[0]).partition(',')[0]}" if reasons else ""
+    more = f": {str(reasons[0]).partition(', this is')[0]}" if reasons else ""
     return f"has no wheel that fits{more}"
 
 

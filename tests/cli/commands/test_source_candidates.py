@@ -94,14 +94,19 @@ class TestVersions:
         else:
             assert "reader 1.0 must be built from source" in result.err
 
-    def test_release_for_another_python(self, workshop: Workplace) -> None:
+    @pytest.mark.parametrize(
+        ("tag", "reason"),
+        [("cp399-cp399-any", ""), ("py3-none-any", "has no wheel that fits: ")],
+    )
+    def test_release_for_another_python(self, workshop: Workplace, tag: str, reason: str) -> None:
         """If the wheels need another Python, the note names that reason."""
         build_wheel(workshop.wheels, "reader", "0.9")
-        tag, python = "cp399-cp399-any", "!=3.99.1,>=3.99"
+        python = "!=3.99.1,>=3.99"
         build_wheel(workshop.wheels, "reader", "1.0", tag=tag, requires_python=python)
-        workshop.sdist("reader", backend=POISONED)
+        if not reason:
+            workshop.sdist("reader", backend=POISONED)
         result = workshop.install("reader", "--only-binary=:all:")
-        assert "reader 0.9 (latest 1.0 needs Python !=3.99.1,>=3.99)" in result.err
+        assert f"reader 0.9 (latest 1.0 {reason}needs Python {python})" in result.err
 
     @pytest.mark.parametrize("dynamic", [False, True])
     def test_declared_metadata_is_cached(
