@@ -107,6 +107,11 @@ class TestExtras:
             "lib[fast] 1 and app 1 cannot be used together\n"
         )
 
+    def test_with_a_requirement_on_their_project(self) -> None:
+        """A proof names what an extra requires of its project beside the same version."""
+        graph = Graph({"lib 1": [], "lib[fast] 1": ["lib>=2"]})
+        assert "lib[fast] 1 needs lib of the same version, lib>=2" in proof(graph, "lib[fast]")
+
     def test_are_limited_like_their_project(self) -> None:
         """A constraint on a project limits its extras."""
         assert answer(self.GRAPH, "lib[fast]", constraints=["lib<2"])["lib[fast]"] == "1"

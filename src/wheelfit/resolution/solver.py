@@ -116,7 +116,7 @@ class _Search:
         self._constraints = _Constraints(constraints)
         self._policy = VersionPolicy(releases, prereleases=prereleases)
         dependencies = [*self._constraints.dependencies_by_project(roots)]
-        self._limits = {
+        self._allowed_versions = {
             **self._constraints,
             **{dependency.package: dependency.versions for dependency in dependencies},
         }
@@ -129,7 +129,7 @@ class _Search:
         """Return the solution of the library."""
         while True:
             provider = _Provider(
-                self._releases, self._policy, self._roots, self.excluded, self._limits
+                self._releases, self._policy, self._roots, self.excluded, self._allowed_versions
             )
             resolver: Resolver[Package, Version] = Resolver(
                 provider,
@@ -303,14 +303,15 @@ class _Provider(BaseProvider[Package, Any]):
         policy: VersionPolicy,
         roots: Sequence[Dependency],
         clauses: Sequence[_Clause],
-        limits: Mapping[Package, VersionSet],
+        allowed_versions: Mapping[Package, VersionSet],
     ) -> None:
-        self._limits = limits
+        self._allowed_versions = allowed_versions  # by the user's requirements and constraints
         self._releases = releases
         self._policy = policy
-        names = list(dict.fromkeys(dependency.package.name for dependency in roots))
+        names = dict.fromkeys(dependency.package.name for dependency in roots)
+        order = {name: index for index, name in enumerate(names)}
         self._root_order = {
-            dependency.package: names.index(dependency.package.name) for dependency in roots
+            dependency.package: order[dependency.package.name] for dependency in roots
         }
         self._clauses = [_incompatibility(clause) for clause in clauses]
         self._with_limits: set[tuple[Package, Version]] = set()
@@ -368,8 +369,8 @@ class _Provider(BaseProvider[Package, Any]):
         for dependency, needed in self.get_dependencies(package, chosen).items():
             if self._culprit_counts.get(dependency, 0) < _MANY_CONFLICTS:
                 continue
-            limit = self._limits.get(dependency, VersionSet.full())
-            if self._first_usable(dependency, needed & limit) is not None:
+            allowed = self._allowed_versions.get(dependency.base, VersionSet.full())
+            if self._first_usable(dependency, needed & allowed) is not None:
                 continue
             for version in self._policy.choices(package.name, versions):
                 if not self._releases.is_usable(package.name, version):
@@ -504,8 +505,12 @@ class _Provider(BaseProvider[Package, Any]):
         dependencies: Sequence[Dependency] = ()
         ranges: dict[Package, VersionSet] = {}
         if package.extra is not None:
-            gap = self.widen_decision(package.base, version)
-            ranges[package.base] = gap or VersionSet.singleton(version)
+            base = package.base
+            same = self.widen_decision(base, version) or VersionSet.singleton(version)
+            ranges[base] = same
+            if package.release is None:
+                reason = Dependency(base, same, f"{base} of the same version")
+                self.reasons[package, base, same] = reason
         if package.release is None and self._releases.has_several_builds(package.name, version):
             ranges[package._replace(release=version)] = VersionSet.full()
         else:

@@ -98,9 +98,8 @@ class Translation:
             text = " and ".join(self._constraint_texts.get(term.package.name, []))
         return Step(kind, terms, text, causes)
 
-    def _equivalent_cause(
-        self, node: Incompatibility[Any, Any], causes: tuple[Step, ...]
-    ) -> Step | None:
+    @staticmethod
+    def _equivalent_cause(node: Incompatibility[Any, Any], causes: tuple[Step, ...]) -> Step | None:
         """Return the cause that means the same to users; None if there is none.
 
         The other cause states only that a release consists of its builds. Or the cause ties an
@@ -139,8 +138,6 @@ class Translation:
         needed: RangeProtocol[Any] | None
         if _is_unneeded(node):
             return ""
-        if _ties_extra(node):
-            return f"{parent.base} of the same version"
         if len(node.terms) == 1:
             child, needed = parent, node.dependency_range
         else:
@@ -148,7 +145,9 @@ class Translation:
         if needed is None or not isinstance(needed, VersionSet):
             return ""
         dependency = self._packages.reasons.get((parent, child, needed))
-        return str(dependency.text) if dependency else ""
+        if dependency is None:
+            return f"{child} of the same version" if _ties_extra(node) else ""
+        return str(dependency.text)
 
 
 def _kind_of_dependency(node: Incompatibility[Any, Any]) -> StepKind:
