@@ -138,9 +138,12 @@ def built_metadata_key(
     return key_of("metadata", 1, source, kind, target, dict(settings))
 
 
-def declared_metadata_key(sha256: str) -> str:
-    """Return the key of the metadata that a source distribution declares."""
-    return key_of("declared metadata", 1, sha256)
+def declared_metadata_key(filename: str, sha256: str) -> str:
+    """Return the key of the metadata that a source distribution declares.
+
+    :param filename: of the wheel it stands for; metadata are checked for one release.
+    """
+    return key_of("declared metadata", 1, filename, sha256)
 
 
 def lock_key(wheelfit: str, request: str, sha256: str) -> str:

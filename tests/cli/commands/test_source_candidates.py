@@ -124,6 +124,14 @@ class TestVersions:
         workshop.index.faults.status[archive.name] = 404
         assert workshop.install("--dry-run", "reader", code=3).err == first.err
 
+    def test_archive_under_another_name(self, workshop: Workplace) -> None:
+        """PEP 625: cached metadata do not make an archive that of another release."""
+        archive = workshop.sdist("reader")
+        archive.with_name("reader-2.0.tar.gz").write_bytes(archive.read_bytes())
+        workshop.install("--dry-run", "reader==1.0", code=3)
+        result = workshop.install("--dry-run", "reader==2.0", code=3)
+        assert "the archive is named reader 2.0" in result.err
+
     def test_prefer_binary_without_wheels(self, workshop: Workplace) -> None:
         """``--prefer-binary`` allows a source distribution where there is no wheel, as in pip."""
         workshop.sdist("reader", backend="")

@@ -385,7 +385,7 @@ class BuildingRepository:
         sha256 = product.file.hashes.get("sha256")
         if product.is_named or product.project is not None or sha256 is None:
             return product.opened().metadata
-        key = declared_metadata_key(sha256)
+        key = declared_metadata_key(product.file.filename, sha256)
         data = self._cache.metadata(key)
         if data is None:
             project = product.opened()
