@@ -153,10 +153,8 @@ def _scheme(url: str) -> str:
 
 
 def _path(url: str) -> Path:
-    parts = urlsplit(url)
-    path = f"/{parts.path.lstrip('/')}"  # SQLAlchemy writes absolute paths with one slash more
     try:
-        return Path(file_path(parts._replace(scheme="file", path=path).geturl()))
+        return Path(file_path(f"file:{url.partition(':')[2]}"))
     except ValueError as error:
         raise InvalidConfiguration(str(error), where=redact(url)) from None
 
