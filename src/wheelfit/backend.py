@@ -55,8 +55,7 @@ def build_wheel(
 ) -> str:
     """Build a wheel, of a variant if the settings request one, and return its file name."""
     settings = dict(config_settings or {})
-    is_plain = not (_mentions_variants(settings) or _table_changes_builds())
-    if _is_inner_call() or is_plain:
+    if _is_inner_call() or not (_mentions_variants(settings) or _table_changes_builds()):
         filename = _own_backend().build_wheel(wheel_directory, settings or None, metadata_directory)
         return str(filename)
     return _build(_request(settings, wheel_directory))

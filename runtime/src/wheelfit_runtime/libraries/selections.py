@@ -15,8 +15,6 @@ from wheelfit_runtime.libraries.files import (
 )
 from wheelfit_runtime.libraries.store import Store, is_hash
 
-TYPE_CHECKING = False
-
 _FORMAT = "1"
 _SAFE = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.+-"
 
