@@ -52,6 +52,7 @@ def verify_provenance(
     """Verify all attestations of a file; return the signers.
 
     :param provenance: the document of the index.
+    :param sha256: of the content of the file, hexadecimal.
     :param trusted: the identities that must all have signed; none: those the index names.
     :return: identities as `parse_publisher` reads them, each once.
     :raises AttestationProblem: a signature is not valid, there is none, or others signed.
@@ -138,6 +139,7 @@ def make_provenance(attestations: bytes, filename: str, sha256: str) -> bytes:
     names only real signers.
 
     :param attestations: a list of attestations, as JSON.
+    :param sha256: of the content of the file, hexadecimal.
     :raises AttestationProblem: a signature is not valid, or a signer is of no known kind.
     :raises UserError: the library is not installed.
     """

@@ -29,6 +29,7 @@ def read_body(
     Decompression stops at the limit, so a decompression bomb costs no more than the limit.
 
     :param limit: bytes of the longest body accepted, decompressed.
+    :param where: the URL without credentials, for errors.
     :param packed: whether the body stays compressed; then the limit applies to that.
     :param timeout: seconds for the whole body, or a server that sends a byte now and then could
         block the reader forever; None: no limit.
@@ -79,6 +80,7 @@ def decompressed(chunks: Iterable[bytes], limit: int, *, status: int = 200, wher
     """Return the decompressed content of gzip or zlib data.
 
     :param limit: bytes of the longest result.
+    :param where: the URL without credentials, for errors.
     :raises Interrupted: it breaks off before its end.
     :raises UnexpectedStatus: it cannot be decompressed, or the result is longer.
     """

@@ -283,7 +283,10 @@ class Store:
         return _with_key(self._from_file(kind, key, read), key)
 
     def read_part(self, kind: str, key: str, start: int, length: int) -> bytes | None:
-        """Return unchecked bytes of the content of an entry; None: it cannot be read."""
+        """Return unchecked bytes of the content of an entry; None: it cannot be read.
+
+        :param start: their offset in the content.
+        """
 
         def read(file: FileIO) -> bytes:
             offset = _end_of_head(file.read(_PREFIX_SIZE)) + start
@@ -464,7 +467,10 @@ def _pack(head: Mapping[str, object], body: bytes) -> bytes:
 
 
 def mark_used(file: Path | int) -> None:
-    """Mark an entry as used, so that it is removed last; once a day is enough."""
+    """Mark an entry as used, so that it is removed last; once a day is enough.
+
+    :param file: a path, or a file descriptor.
+    """
     with suppress(OSError):
         now = time.time()
         if now - os.stat(file).st_mtime > _DAY:  # noqa: PTH116 - a descriptor has no path

@@ -97,7 +97,11 @@ class Copy(Struct, frozen=True):
         return is_same_object or self.sha256 == other.sha256
 
     def revalidated(self, headers: Mapping[str, str], now: float) -> Copy:
-        """Return the copy as confirmed by an answer with status 304."""
+        """Return the copy as confirmed by an answer with status 304.
+
+        :param headers: the headers of that answer.
+        :param now: seconds since the epoch.
+        """
         confirmed = {
             name: text for name, text in _cached_headers(headers).items() if "content-" not in name
         }
@@ -169,6 +173,7 @@ class CachedPages(Struct, frozen=True):
     def with_body(self, url: str, accept: str, copy: Copy) -> Copy:
         """Return a copy with its body, from disk or else from the server.
 
+        :param copy: the result of `current`.
         :raises NetworkError: as `get`.
         """
         if copy.has_body:
@@ -182,7 +187,10 @@ class CachedPages(Struct, frozen=True):
         return replace(copy, body=answer.body, digest="", url=answer.url, headers=answer.headers)
 
     def load(self, url: str, accept: str, *, has_body: bool = True) -> Copy | None:
-        """Return the copy on disk, of any age; None if there is none."""
+        """Return the copy on disk, of any age; None if there is none.
+
+        :param has_body: whether to read a long body as well.
+        """
         read = self.store.read if has_body else self.store.read_head
         entry = read(_KIND, self._key(url, accept))
         if entry is None:
@@ -199,6 +207,7 @@ class CachedPages(Struct, frozen=True):
     ) -> Copy | Answer:
         """Fetch a page from its server; return the answer if its status is neither 200 nor 304.
 
+        :param previous: the copy to revalidate; None: there is none.
         :param limit: bytes of the longest body accepted, decompressed unless it stays packed.
         :raises Unreachable: also if offline.
         :raises UnexpectedStatus: as `Client.get`.
@@ -220,6 +229,7 @@ class CachedPages(Struct, frozen=True):
         """Write a copy to disk if that is allowed and useful.
 
         :param copy: the current copy; its body may be left out if it is on disk.
+        :param previous: the previous copy; None: there was none.
         :return: the copy, with the time at which it was written.
         """
         control = copy.headers.get("cache-control", "").lower()
@@ -311,6 +321,7 @@ class SharedPages(Generic[_T]):
     def get(self, url: str, accept: str, read: Callable[[Answer], _T]) -> tuple[Copy, _T] | None:
         """Return a page and the value read from it; None if its server lacks the page.
 
+        :param url: without credentials.
         :raises NetworkError: the server cannot be read, and no copy may be served.
         """
         key = (url, accept)

@@ -67,11 +67,14 @@ class Client:
 
     URLs passed to it have no credentials; it adds those stored for their host.
 
+    :param credentials: the credentials by host; None: there are none.
     :param policy: the requests to retry, with the delays.
     :param resume_policy: the same for interrupted transfers.
     :param is_trusted: returns whether plain HTTP is acceptable at a host and port.
     :param response_timeout: seconds for a page, or any file read as a whole; None: no limit while
         bytes arrive. Servers need it, since waiting threads occupy shared resources.
+    :param sleep: waits that many seconds.
+    :param clock: seconds since the epoch.
     """
 
     def __init__(
@@ -335,7 +338,10 @@ REACH_HINT = "check the URL, the network and the proxy settings"
 
 
 def unreachable(url: str, interrupted: Interrupted) -> Unreachable:
-    """Return the error for an unreachable server."""
+    """Return the error for an unreachable server.
+
+    :param url: the requested URL; shown without credentials.
+    """
     url = interrupted.url or url
     return Unreachable(
         f"{_host(url)} cannot be read: {interrupted.reason}",
@@ -345,7 +351,10 @@ def unreachable(url: str, interrupted: Interrupted) -> Unreachable:
 
 
 def unexpected(status: int, url: str) -> UnexpectedStatus:
-    """Return the error for an answer with an unexpected status."""
+    """Return the error for an answer with an unexpected status.
+
+    :param url: the URL that answered; shown without credentials.
+    """
     return UnexpectedStatus(
         f"{_host(url)} answered with {_PHRASES.get(status, f'status {status}')}",
         status=status,

@@ -36,7 +36,10 @@ class Cutoff:
     age: timedelta = timedelta()
 
     def at(self, now: datetime) -> datetime:
-        """Return the point in time."""
+        """Return the point in time.
+
+        :param now: the present time, with its zone.
+        """
         return now - self.age if self.moment is None else self.moment
 
     def __str__(self) -> str:

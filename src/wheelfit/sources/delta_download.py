@@ -83,6 +83,7 @@ def begin_delta_download(
 ) -> DeltaDownload | None:
     """Find the sibling that shares most with a wheel, and begin to assemble the wheel.
 
+    :param cached_wheels: the cached wheels; only a few siblings are examined.
     :param target: an empty file without a buffer, open for writing and reading.
     :return: None if nothing is gained, or there is no sibling.
     :raises RangeUnsupported: the server does not support ranges.

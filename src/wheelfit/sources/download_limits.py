@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 class ConnectionSlot:
-    """The right to one connection, released by `release` or at the end of a ``with`` block."""
+    """The right to one connection, released by `release` or at the end of a ``with`` block.
+
+    :param release: called once.
+    """
 
     def __init__(self, release: Callable[[], None]) -> None:
         self._release = release

@@ -28,6 +28,7 @@ class HashCheck:
 
     :param hashes: expected digests; all of known algorithms must match.
     :param size: expected size in bytes; None if unknown.
+    :param where: the file or URL without credentials, for errors.
     :param with_sha256: whether to compute `sha256` even if it is not expected.
     :raises IntegrityError: there are expected digests, but none of a known algorithm.
     """

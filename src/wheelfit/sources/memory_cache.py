@@ -62,7 +62,10 @@ class MemoryCache(Generic[_T]):
             self._drop(key)
 
     def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        """Return a value; other threads wait while it is computed."""
+        """Return a value; other threads wait while it is computed.
+
+        :param make: computes a value that is not cached; its errors reach the caller.
+        """
         value = self.peek(key)
         if value is not None:
             return value

@@ -420,7 +420,10 @@ class _Opener(Struct, frozen=True):
     note: Callable[[str], None]
 
     def find_links(self, locations: Iterable[str]) -> Iterable[tuple[Repository, bool]]:
-        """Yield the sources of ``--find-links``, and whether each is on this machine."""
+        """Yield the sources of ``--find-links``, and whether each is on this machine.
+
+        :param locations: paths and URLs.
+        """
         for location in locations:
             path = self._path(location)
             if path is None:

@@ -215,6 +215,8 @@ def rules_from(
 ) -> InstallRules:
     """Return the rules that files and variables express.
 
+    :param files: the least important first.
+    :param environ: the environment; only ``PIP_*`` variables are read.
     :param command: the command of pip whose section counts.
     :raises InvalidConfiguration: a file has no sections, or a value is not of its kind.
     """

@@ -22,13 +22,16 @@ class Progress(Protocol):
         """Set, after ``start``, the bytes of a file of which only a part is transferred."""
 
     def advance(self, count: int) -> None:
-        """Add to the bytes received since the last call."""
+        """Count bytes received since the last call."""
 
     def done(self) -> None:
         """Report that the transfer is complete."""
 
     def unpacking(self, total: int) -> Progress:
-        """Return the progress of unpacking the file, which may go on at the same time."""
+        """Return the progress of unpacking the file, which may go on at the same time.
+
+        :param total: bytes that will be unpacked.
+        """
 
 
 class NoProgress:

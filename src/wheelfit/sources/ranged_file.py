@@ -24,6 +24,7 @@ class RangedFile:
 
     Its end and the last range are cached. No hash is checked, since that takes the whole file.
 
+    :param where: the URL without credentials, for errors.
     :raises RangeUnsupported: the server does not support byte ranges.
     """
 

@@ -34,6 +34,7 @@ class RecordedHashes:
     def check(self, name: NormalizedName, file: File, sha256: str) -> None:
         """Compare the SHA-256 of a fetched file with its record; if there is none, write it.
 
+        :param sha256: hexadecimal.
         :raises IntegrityError: ``file-changed``; the record differs.
         """
         recorded = self.of(file)

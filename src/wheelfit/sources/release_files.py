@@ -121,6 +121,7 @@ def sort_by_release(
     """Sort files by the release in their name.
 
     :param name: the project; files of others are left out.
+    :param files: in the order of the page.
     :param joins_builds: whether versions that differ in their local part alone are one release.
     """
     sorting = _Sorting(name, joins_builds)

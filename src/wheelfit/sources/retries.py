@@ -47,6 +47,7 @@ class RetryPolicy(Struct, frozen=True):
 
         :param attempt: the number of failed attempts, this one included.
         :param retry_after: the ``Retry-After`` header: seconds or a date.
+        :param now: seconds since the epoch.
         """
         if status not in RETRY_STATUSES or attempt > self.count:
             return None

@@ -112,12 +112,16 @@ class SourceSettings(Struct, frozen=True):
     __repr__ = object.__repr__  # URLs have credentials
 
     def is_of_registry(self, project: str) -> bool:
-        """Return whether the public registry is the only source of a project."""
+        """Return whether the public registry is the only source of a project.
+
+        :param project: normalised.
+        """
         return not self.why_not_of_registry(project)
 
     def why_not_of_registry(self, project: str) -> str:
         """Return the reason that a project has another source than the registry, as a clause.
 
+        :param project: normalised.
         :return: empty if the registry is the only source.
         """
         from packaging.utils import canonicalize_name

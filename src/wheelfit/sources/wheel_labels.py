@@ -61,6 +61,7 @@ def with_labels(file: File, builds: Mapping[str, Any]) -> list[File]:
     """Return a wheel once for each of its labels.
 
     :param file: the wheel, under the name that it was published with.
+    :param builds: the result of `parse_labels_file`.
     :raises InvalidFilename: it is not a wheel, or its name has a label.
     """
     filename = parse_wheel_filename(file.filename)

@@ -68,6 +68,7 @@ class WheelStore:
     :param by_content: whether a cached wheel is compared with its archive, byte by byte, before it
         is used; a wheel without its archive is not used.
     :param files: the file system; None: that of this machine.
+    :param clock: seconds since the epoch.
     """
 
     def __init__(
@@ -268,6 +269,8 @@ class WheelStore:
         """Yield wheels of a project that are cached both packed and unpacked, the newest first.
 
         They are not verified; the caller verifies every byte taken from them.
+
+        :param min_size: bytes of the smallest archive.
         """
         from wheelfit.wheels.unpacked import MANIFEST, read_unpacked, release_of
 
@@ -346,6 +349,7 @@ class WheelStore:
         """Cache the SHA-256 of a file on this machine until its status changes.
 
         :param status: the file's status before it was read.
+        :param sha256: hexadecimal.
         """
         if self._by_content:
             return  # `digest_of` does not read it

@@ -242,6 +242,7 @@ class WheelArchive(ZipArchive):
     ) -> Fault | None:
         """Return the difference of a file from its row in RECORD (B-36, B-38); None if none.
 
+        :param row: the row; None if there is none.
         :param contents: whether to unpack and hash the file.
         """
         algorithm = "sha256" if row is None else row.hash.partition("=")[0]

@@ -30,6 +30,7 @@ _MAX_SIZES = {
 def check_text_size(name: str, size: int, dist_info: str, *, where: str) -> None:
     """Check the size of a member, which is limited for the files of dist-info that are parsed.
 
+    :param size: bytes of the member.
     :raises InvalidWheel: it is too large.
     """
     folder, _, rest = name.partition("/")
@@ -92,6 +93,7 @@ def header_value(text: bytes, name: str) -> str | None:
     >>> header_value(b"Tag: py3-none-any", "tag")
     'py3-none-any'
 
+    :param text: content of METADATA or WHEEL.
     :return: the first line of the value.
     """
     return next(header_values(text, name), None)

@@ -334,7 +334,10 @@ class NativeFileSystem:
     def _copy(
         self, source: AnyPath, target: AnyPath, copy_content: Callable[[int, int], None]
     ) -> None:
-        """Create a file with the permissions and times of another."""
+        """Create a file with the permissions and times of another.
+
+        :param copy_content: copies from the first descriptor to the second.
+        """
         folder, name = self._resolve_source(source)
         with closed_at_end(open_source(name, folder)) as source_fd:
             status = os.fstat(source_fd)

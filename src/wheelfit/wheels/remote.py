@@ -208,7 +208,7 @@ def _size_reader(where: str) -> Generator[Range, RemotePart, tuple[int, int]]:
 def dist_info_reader(
     names: Iterable[str], *, filename: WheelFilename, where: str
 ) -> Generator[Range, RemotePart, dict[str, bytes]]:
-    """Yield ranges to fetch, receive each part, and return files of dist-info."""
+    """Yield ranges to fetch, receive each part, and return the existing files of dist-info."""
     file_names = tuple(names)
     first_part = yield Suffix(FIRST_REQUEST)
     parts = _ReceivedParts(first_part, where)

@@ -26,6 +26,7 @@ class SharedSync:
         """Sync everything that was written until now.
 
         :param sync: syncs the file system; returns False where the system cannot do that.
+        :return: whether it was synced.
         :raises OSError: something could not be written. The system may report that once only, so
             every waiting thread gets the error.
         """

@@ -31,6 +31,7 @@ def attest(
 ) -> tuple[Path, ...]:
     """Sign files, and write ``FILE.publish.attestation`` beside each of them.
 
+    :param files: files without an attestation.
     :param instance: the path of the client trust configuration of a sigstore instance; None: the
         public instance.
     :raises NeedsExtra: the library is not installed.

@@ -41,7 +41,7 @@ _NAME = re.compile(r'"([^"]+)"')
 
 
 class KnownFamilies:
-    """The families that wheelfit knows.
+    """The families that wheelfit knows, by their normalised names.
 
     :param newer: the content of newer files by the name of the family; each replaces the shipped
         one.
@@ -193,13 +193,13 @@ def known_families(environ: Mapping[str, str], *, shipped_bridges: bool) -> Know
 
 @cache
 def shipped(name: str) -> BridgeFamily | None:
-    """Return a shipped family; None if there is none of that name."""
+    """Return a shipped family by its normalised name; None if there is none."""
     path = shipped_file(name)
     return None if path is None else _parse(path.read_bytes(), path.name)
 
 
 def shipped_file(name: str) -> Path | None:
-    """Return the file of a shipped family; None if there is none of that name."""
+    """Return the file of a shipped family by its normalised name; None if there is none."""
     if not (name.isascii() and name.replace("-", "").isalnum()):  # a path, perhaps
         return None
     paths = (_FOLDER / f"{name}{_SUFFIX}", _INDEXES / f"{name}{_SUFFIX}")
@@ -244,7 +244,7 @@ def _index_family(name: str, text: str) -> _IndexFamily | None:
 
 
 def has_defaults(names: Iterable[str]) -> bool:
-    """Return whether default families count, given the names from the user."""
+    """Return whether default families count, given the names from the user, in order."""
     words = [name for name in names if name in (_NONE, _DEFAULT)]
     return words[-1:] != [_NONE]
 
