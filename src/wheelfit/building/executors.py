@@ -13,7 +13,7 @@ import signal
 import threading
 import time
 import zlib
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +28,7 @@ from wheelfit_runtime.errors import EnvironmentUnavailable, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from concurrent.futures import ProcessPoolExecutor
 
     from distributed import Client
     from distributed import Future as Task
