@@ -12,7 +12,7 @@ from urllib.parse import quote_from_bytes
 
 from packaging.utils import InvalidName, NormalizedName, canonicalize_name
 
-from wheelfit.core.filename import parse_newer_wheel_filename, release_of
+from wheelfit.core.filename import parse_newer_wheel_filename, project_of
 from wheelfit.errors import InvalidFilename
 from wheelfit.sources.client import PAGE_LIMIT, unexpected
 from wheelfit.sources.file_readers import DelegatedFiles
@@ -255,8 +255,8 @@ def _read_page(path: Path) -> bytes:
 
 def _project_of(filename: str) -> NormalizedName | None:
     """Return the project of a file; None if its name does not show it."""
-    if (release := release_of(filename)) is not None:
-        return release[0]
+    if (project := project_of(filename)) is not None:
+        return project
     if (newer := parse_newer_wheel_filename(filename)) is not None:
         return newer.name
     # A wheel with an invalid name is kept, so that users get the reason why it is not used.

@@ -17,7 +17,7 @@ from wheelfit.checking import checks
 from wheelfit.checking.findings import Finding, Location, Severity
 from wheelfit.checking.pages import ListedRelease, listed_releases
 from wheelfit.checking.tool_profiles import is_closed
-from wheelfit.core.filename import WheelFilename, parse_wheel_filename
+from wheelfit.core.filename import WheelFilename, parse_wheel_filename, release_of
 from wheelfit.core.labels import NULL, Label
 from wheelfit.core.sizes import size_in_words
 from wheelfit.sources.hash_check import KNOWN_HASHES, WEAK_HASHES
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from packaging.tags import Tag
     from packaging.utils import NormalizedName
 
-    from wheelfit.core.filename import Release
     from wheelfit.core.project_table import ProjectTable
     from wheelfit.sources.page import File
 
@@ -156,16 +155,14 @@ def closed_findings(
 ) -> Iterator[Finding]:
     """Yield releases for which the public registry accepts no more files (B-53)."""
     for release in sorted({file.release for file in new}):
-        files = [file for file in index_files.get(release[0], ()) if _is_of(release, file)]
+        files = [
+            file for file in index_files.get(release[0], ()) if release_of(file.filename) == release
+        ]
         if is_closed(files, now):
             location = Location(f"{release[0]}=={release[1]}")
             yield location.finding(
                 checks.PYPI_CLOSED_RELEASE, "it is older than 14 days", severity=Severity.ERROR
             )
-
-
-def _is_of(release: Release, file: File) -> bool:
-    return release in listed_releases([file])
 
 
 _INTERPRETER = pattern(r"(py|cp)(3)([0-9]*)")
