@@ -95,7 +95,7 @@ DOCUMENTS: dict[str, Edit] = {
     ),
     "unselectable-variant": lambda d: variants(d)["mkl"]["blas"].update({"vendor": ["intel"]}),
     "dead-value": lambda d: variants(d)["mkl"]["blas"].update({"library": ["mkl", "mlk"]}),
-    "unused-list": lambda d: (provide(d, "property", {"static-properties": {"order": ["1"]}}),),
+    "unused-list": lambda d: provide(d, "property", {"static-properties": {"order": ["1"]}}),
     "unknown-feature": lambda d: gpu(d).update({"driver": ["12"]}),
     "unknown-value": lambda d: gpu(d).update({"sm_arch": ["35_real", "90_real"]}),
     "unpublished-value": lambda d: gpu(d).update({"sm_arch": ["90_real", "90a_real"]}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -15,9 +15,6 @@ from wheelfit.sources.page import File
 from wheelfit.sources.remote_files import RemoteFiles
 from wheelfit.sources.repository import FileSize
 from wheelfit.testing.wheels import build_wheel
-
-if TYPE_CHECKING:
-    pass
 
 
 @pytest.fixture

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import warnings
 import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
+from wheels.members import Pipe
 
 from wheelfit.testing.wheels import add_member, build_wheel
 
@@ -41,18 +41,10 @@ def with_member(plain: Path) -> Callable[..., Path]:
     return add
 
 
-class _Pipe(io.BytesIO):
-    """A file of which nobody knows the position, as that of a pipe."""
-
-    def tell(self) -> int:
-        """Refuse."""
-        raise OSError
-
-
 @pytest.fixture
 def streamed(plain: Path) -> Path:
     """Write the wheel anew as a stream, which puts sizes and CRC behind the data."""
-    pipe = _Pipe()
+    pipe = Pipe()
     with zipfile.ZipFile(plain) as old, zipfile.ZipFile(pipe, "w") as new:
         for name in old.namelist():
             add_member(new, name, old.read(name))

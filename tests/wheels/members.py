@@ -1,13 +1,22 @@
-"""Members of archives, unpacked in every way."""
+"""Members of archives: written as a stream, and unpacked in every way."""
 
 from __future__ import annotations
 
+import io
 import zlib
 from collections.abc import Callable
 
 from wheelfit.wheels.inflate import inflate, inflate_whole
 from wheelfit.wheels.zip_directory import DEFLATED, Member
 from wheelfit_runtime.errors import InvalidWheel
+
+
+class Pipe(io.BytesIO):
+    """A file of which nobody knows the position, as that of a pipe."""
+
+    def tell(self) -> int:
+        """Refuse."""
+        raise OSError
 
 
 def verdict(packed: bytes, content: bytes, *, method: int = DEFLATED, piece: int = 70_001) -> str:

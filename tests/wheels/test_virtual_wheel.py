@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from wheels.members import Pipe
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.testing.wheels import build_wheel
@@ -44,14 +45,6 @@ def wheel(tmp_path: Path) -> Path:
         "some/bin/tool": "#!sh",
     }
     return build_wheel(tmp_path, "some", "1", files=files, executables=["some/bin/tool"])
-
-
-class Pipe(io.BytesIO):
-    """A file of which nobody knows the position, as that of a pipe."""
-
-    def tell(self) -> int:
-        """Refuse."""
-        raise OSError
 
 
 def reordered(path: Path, *, first: bool) -> Path:
