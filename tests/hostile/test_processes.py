@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +135,9 @@ class TestTogether:
         with locked(site.library):
             words = ("--no-cache-dir", "app", "base")
             process = start(site, *(word for word in install(site, *words) if word != "--json"))
-            until(lambda: all(self.fetched(site, wheel) for wheel in wheels.values()))
+            fetched = partial(self.fetched, site)
+            until(lambda: process.poll() is not None or all(map(fetched, wheels.values())))
+            assert process.poll() is None, process.communicate()
             with zipfile.ZipFile(wheels[there]) as archive:
                 archive.extractall(site.library)
         out, err = process.communicate(timeout=120)

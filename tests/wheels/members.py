@@ -37,5 +37,5 @@ def verdict(packed: bytes, content: bytes, *, method: int = DEFLATED, piece: int
 
     whole = told(lambda: inflate_whole(member, packed, where="some.whl"))
     apart = told(lambda: b"".join(inflate(member, pieces, where="some.whl")))
-    assert bool(whole) == bool(apart)
+    assert whole == apart
     return apart

@@ -95,9 +95,7 @@ class TestReading:
         assert "cut off" in reason(packed[:-1], content)
         assert "damaged" in reason(b"junk" + packed[4:], content)
         assert "longer" in reason(library.compress(content + b"x"), content)
-        assert "CRC-32" in verdict(
-            library.compress(content + b"y"), content + b"z", method=ZSTANDARD
-        )
+        assert "CRC-32" in reason(library.compress(content + b"y"), content + b"z")
 
     def test_bombs(self, library: Any, tmp_path: Path) -> None:
         """Little memory and no more than promised is taken; what grows a lot is refused at once."""
