@@ -511,7 +511,7 @@ def _with_key(entry: CacheEntry | None, key: str) -> CacheEntry | None:
 
 
 def _entries(folder: str | Path | None) -> list[os.DirEntry[str]]:
-    """Return the entries of a folder; none if it is absent, or is removed meanwhile."""
+    """Return the entries of a folder; none if it is missing or cannot be read."""
     if folder is None:
         return []
     try:
