@@ -362,3 +362,19 @@ def test_edges_tell_who_needs_whom() -> None:
     """The result says who needs whom, for the order of installation."""
     solved = solve(Graph({"a 1": ["b"], "b 1": []}), dependencies("a"))
     assert [(str(one), str(other)) for one, other in solved.edges] == [("a", "b")]
+
+
+def test_an_unmet_dependency_on_itself() -> None:
+    """A project whose releases exclude themselves is avoided, however often it conflicts."""
+    numbers = range(1, 30)
+    graph = Graph(
+        {
+            "app 2": ["middle"],
+            "app 1": [],
+            **{f"middle {number}": [f"lib>={number}", "other"] for number in numbers},
+            **{f"other {number}": [f"lib<={number}"] for number in numbers},
+            **{f"lib {number}": [f"part=={number}", "lib<1"] for number in numbers},
+            **{f"part {number}": [f"lib<{number}"] for number in numbers},
+        }
+    )
+    assert answer(graph, "app") == {"app": "1"}

@@ -367,7 +367,8 @@ class _Provider(BaseProvider[Package, Any]):
         costs more than the one before.
         """
         for dependency, needed in self.get_dependencies(package, chosen).items():
-            if self._culprit_counts.get(dependency, 0) < _MANY_CONFLICTS:
+            # A clause has at most one term for each package, so none can be about it and itself.
+            if dependency == package or self._culprit_counts.get(dependency, 0) < _MANY_CONFLICTS:
                 continue
             allowed = self._allowed_versions.get(dependency.base, VersionSet.full())
             if self._first_usable(dependency, needed & allowed) is not None:
