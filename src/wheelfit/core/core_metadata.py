@@ -238,6 +238,8 @@ def edit_metadata(
     >>> edit_metadata(b"Name: a-cu12\nRequires-Dist: b\n\nText\n", name="a", added=["c"])
     b'Name: a\nRequires-Dist: b\nRequires-Dist: c\n\nText\n'
 
+    :param name: the new name; None: it stays.
+    :param version: the new version; None: it stays.
     :param changed: returns the replacement of a dependency, as written and unfolded; None removes
         it.
     :param added: dependencies added after those that stay, or in place of the first removed one,

@@ -94,6 +94,7 @@ def _interpreter(target: Target) -> str:
 
 
 def _parts(target: Target) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the ABI tags and the platform tags of a target, best first."""
     short = shorten(
         target.tags.tags, target.environment["implementation_name"], target.python_full_version
     )

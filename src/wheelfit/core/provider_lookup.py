@@ -89,6 +89,7 @@ class NoPlugins(Struct, frozen=True):
     """Plugins of which none is run, even if trusted."""
 
     reason: str = "no plugin is asked here"
+    """The reason, one clause."""
 
     def refusal(self, question: PluginQuestion) -> str | None:
         """Return the reason no plugin is run."""

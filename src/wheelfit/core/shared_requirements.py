@@ -159,7 +159,8 @@ def binding_agreements(own: Iterable[Agreement], mixed: Iterable[str]) -> tuple[
 
 _DIGITS = pattern(r"(\d+)")
 _MAX_DIGITS = 20
-"""Longer numbers in foreign documents are compared as text, since reading them takes long."""
+"""A number of this many digits or more is compared as text: Python refuses to read very long ones.
+"""
 
 
 def value_key(value: str) -> tuple[tuple[int, int, str], ...]:

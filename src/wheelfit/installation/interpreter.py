@@ -266,6 +266,7 @@ def inspect_interpreter(
     folder, the user's site and start-up files of the environment have no effect. The running one is
     described in process.
 
+    :param path: the path of the interpreter; None: the running one.
     :param deadline: the time limit of the child process, in seconds after `meanwhile`.
     :param store: opens the cache of descriptions; None: the interpreter is started.
     :param tags: whether to include the supported wheel tags; without them only the standard library

@@ -88,11 +88,12 @@ class Workplaces:
     def claim(self, lock_timeout: float | None) -> bool:
         """Create the workplace in the library folder.
 
-        If this process could not lock the environment, another one may be changing it; its end is
-        waited for.
+        If this process could not lock the environment, another one may be changing it. This waits
+        until that has finished.
 
         :param lock_timeout: seconds to wait; None: this process has locked the environment.
-        :return: whether the workplace was created; False, only with the lock: it is left over.
+        :return: whether the workplace was created. With the lock, False means that an earlier
+            change has left it.
         :raises EnvironmentBusy: another process is still changing the environment after that time.
         """
         end = time.monotonic() + (lock_timeout or 0)

@@ -52,7 +52,10 @@ class LockChange:
 
 
 def changes(old_lock: Lock | None, new_lock: Lock) -> tuple[LockChange, ...]:
-    """Return the differences between the packages of two locks, by name."""
+    """Return the differences between the packages of two locks, by name.
+
+    :param old_lock: the older lock; None: there is none.
+    """
     before, after = _by_name(old_lock), _by_name(new_lock)
     lock_changes = []
     for name in sorted(before.keys() | after.keys()):

@@ -230,6 +230,7 @@ def read_lock(
 ) -> Lock:
     """Read a lock file.
 
+    :param strict: whether faults that are otherwise only noted are errors (``--strict``).
     :param is_valid: whether these bytes were read without an error before.
     :param limits: the limits on its size (F-30).
     :raises InvalidLock: it is not a lock file, too large, or has a fault that makes a package

@@ -302,6 +302,7 @@ def new_lock(
         them, as ``rich ; 'dev' in dependency_groups``; None: not recorded, so that all packages
         are installed everywhere.
     :param environments: markers of the supported environments, as requested.
+    :param default_groups: the groups that apply when none is requested.
     :param conflicts: extras and groups of which at most one may be requested, as markers.
     :raises InvalidLock: the data is invalid; lists all faults at once.
     """

@@ -185,8 +185,10 @@ class LockCandidates:
     """The candidates among a lock's wheels for one target.
 
     :param machine: detects the properties that the target supports (F-123).
+    :param plugins: runs trusted plugins; default: none are run.
     :param files: reads wheels; None: only the metadata in the lock is used.
     :param folder: the folder of the lock file; None: it came from elsewhere.
+    :param groups: the requested dependency groups; None: the default groups.
     :param roots: the roots to select; None: those of the lock.
     :param built: returns the wheel that stands for the source of a package, as for
         `LockedRepository`; None: nothing is built from source.

@@ -237,6 +237,8 @@ class Candidates:
 
         A wheel whose metadata is invalid or requires another Python is rejected, and the next one
         is chosen (F-94).
+
+        :raises KeyError: the release is not listed.
         """
         while True:
             choice = self.choice(name, version)
@@ -246,7 +248,11 @@ class Candidates:
     def wheel_with_label(
         self, name: NormalizedName, version: Version, label: Label | None
     ) -> Wheel | None:
-        """Return the best wheel of a label with usable core metadata; None if there is none."""
+        """Return the best wheel of a label with usable core metadata; None if there is none.
+
+        :param label: None for the plain wheel.
+        :raises KeyError: the release is not listed.
+        """
         while True:
             wheel = self.choice(name, version).best_wheel(label)
             if wheel is None or self._accepts_metadata(wheel):
@@ -258,6 +264,8 @@ class Candidates:
         """Return the verdicts on a release with one label chosen (F-111).
 
         Compatible labels that rank above it are excluded.
+
+        :param label: the chosen label; None for the plain wheel.
         """
         choice = self.choice(name, version)
         excluded: dict[str, str] = {}
@@ -352,7 +360,7 @@ class Candidates:
             )
 
     def warnings_about(self, choices: Iterable[ReleaseChoice]) -> Iterable[str]:
-        """Return the warnings about some choices; none without a machine to leave unused."""
+        """Return the warnings about some choices; none where no machine is detected."""
         if not self.is_for_one_machine:
             return ()
         return warnings_about_choices(choices, self.policy.preferences)

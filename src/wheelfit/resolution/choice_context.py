@@ -47,5 +47,8 @@ class ChoiceContext(Struct, frozen=True):
         )
 
     def with_excluded(self, excluded: Mapping[str, str]) -> ChoiceContext:
-        """Return the context with further excluded wheels."""
+        """Return the context with further excluded wheels.
+
+        :param excluded: file name to reason, as a clause without full stop.
+        """
         return replace(self, excluded={**self.excluded, **excluded})

@@ -145,6 +145,7 @@ class Releases(Mapping[Version, Release]):
     A `Release` is made on first access, since most are never accessed. A file is *possible* if it
     is not rejected by its listing entry.
 
+    :param listed: the releases as the page lists them, newest first.
     :param exclusion: the reason to ignore source distributions; empty: they may be chosen.
     """
 

@@ -167,7 +167,11 @@ def choose_source_metadata(
 
 
 def raise_if_degraded(release: str, degradations: Sequence[Degradation]) -> None:
-    """Raise an error if there are degradations (``--strict``, section 12)."""
+    """Raise an error if there are degradations (``--strict``, section 12).
+
+    :param release: name and version, for the message.
+    :raises BadMetadata: there are degradations.
+    """
     if degradations:
         first, *others = degradations
         notes = [

@@ -176,7 +176,7 @@ def _expand(line: str, environ: Mapping[str, str]) -> str:
 
 
 def _content_of_options(options: argparse.Namespace, name: str, where: str) -> RequirementsFile:
-    """Return what the options of one line say, without the files they name."""
+    """Return the content of the options of one line, without that of files they include."""
     editable = (RequirementLine(options.editable, where, editable=True),)
     return RequirementsFile(
         requirements=editable if options.editable else (),

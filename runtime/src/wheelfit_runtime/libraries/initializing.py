@@ -103,10 +103,12 @@ def initialize(
     :param components: as ``nvrtc``; None: the default ones.
     :param scope: ``local``, or ``global`` for extensions that were not linked to them.
     :param offline: fetch nothing; None: the value of ``WHEELFIT_OFFLINE``.
-    :param lock: a ``pylock.toml`` to take the wheels from.
+    :param lock: a ``pylock.toml`` to take the wheels from; None: the index decides.
     :param store: the folder they are kept in; None: the value of ``WHEELFIT_LIBRARY_STORE``.
-    :param index_url: the index; None: the installer's index.
-    :param transport: ``pip``, ``uv`` or ``http``; None: the first available one.
+    :param index_url: the index; None: the value of ``WHEELFIT_LIBRARY_INDEX``, or else the
+        installer's index.
+    :param transport: ``pip``, ``uv`` or ``http``; None: the value of
+        ``WHEELFIT_LIBRARY_TRANSPORT``, or else the first available one.
     :param cap_to_driver: take nothing newer than the driver's own version.
     :param several_majors: load although another major version is loaded.
     :param progress: report operations longer than a second on standard error.

@@ -135,6 +135,8 @@ def _merge_documents(filename: str, documents: Sequence[VariantDocument]) -> Var
     """Merge the documents of a release's entries, each pruned to its labels.
 
     Each may lack namespaces of the others, so their orders are merged (F-60).
+
+    :raises InconsistentDocuments: they contradict each other.
     """
     priorities: list[str] = []
     parts: dict[str, dict[Any, Any]] = {}

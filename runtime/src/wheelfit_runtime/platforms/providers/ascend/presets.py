@@ -18,7 +18,12 @@ _CANN = re.compile(r"[0-9]{1,2}\.[0-9]{1,2}(?:\.[0-9]{1,3})?(?:\.rc[0-9]{1,2})?"
 
 
 def read(part: str, rest: str) -> Accelerator:
-    """Return the accelerator that a part of a preset's name describes."""
+    """Return the accelerator that a part of a preset's name describes.
+
+    :param part: as ``ascend-910b-cann8.2``.
+    :param rest: the part without ``ascend-``.
+    :raises UnknownHost: it describes no accelerator.
+    """
     npu_type, dash, cann = rest.partition("-cann")
     if npu_type not in NPUS or (dash and not _CANN.fullmatch(cann)):
         raise unknown_preset(part)

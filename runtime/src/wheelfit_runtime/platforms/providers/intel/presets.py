@@ -35,7 +35,12 @@ DEVICE_IPS: Mapping[str, str] = {
 
 
 def read(part: str, rest: str) -> Accelerator:
-    """Return the accelerator of a part of a preset's name."""
+    """Return the accelerator of a part of a preset's name.
+
+    :param part: as ``intel-arc-a770``.
+    :param rest: the part without ``intel-``.
+    :raises UnknownHost: it describes no accelerator.
+    """
     value = DEVICE_IPS.get(rest)
     if value is None:
         raise unknown_preset(part)
