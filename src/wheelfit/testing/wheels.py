@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from wheelfit.core.filename import index_file_name
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.unpacking import unpack
 from wheelfit.wheels.zip_directory import STORED, Member
@@ -135,8 +136,7 @@ def build_release(
     for label in document["variants"] if labels is None else labels:
         own_document = None if label is None else document
         build_wheel(folder, name, version, label=label, document=own_document, **arguments)
-    stem = f"{canonicalize_name(name).replace('-', '_')}-{Version(version)}"
-    (folder / f"{stem}-variants.json").write_text(json.dumps(document))
+    (folder / index_file_name(name, Version(version))).write_text(json.dumps(document))
 
 
 def add_member(
