@@ -46,9 +46,9 @@ def compile_library(
             ]
             subprocess.run(command, check=True)
             needed_files.append(str(folder / name))
-        linked = [f"-Wl,-soname,{soname}", "-Wl,--no-as-needed", *options]
+        flags = [f"-Wl,-soname,{soname}", "-Wl,--no-as-needed", *options]
         library = folder / "compiled.so"
-        command = [*base_command, *linked, "-o", str(library), str(source_file), *needed_files]
+        command = [*base_command, *flags, "-o", str(library), str(source_file), *needed_files]
         subprocess.run(command, check=True)
         return library.read_bytes()
 
