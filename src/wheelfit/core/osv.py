@@ -9,9 +9,9 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 from packaging.utils import NormalizedName, canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
-from wheelfit.core.versions import parse_version
+from wheelfit.core.versions import version_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -130,10 +130,7 @@ def _read_range(events: tuple[Event, ...]) -> AffectedRange:
 
 def _version(text: str) -> Version | None:
     """Return a version; None for an invalid one and for ``0``."""
-    try:
-        return None if text == "0" else parse_version(text)
-    except InvalidVersion:
-        return None
+    return None if text == "0" else version_of(text)
 
 
 class _RawPackage(Struct):
