@@ -128,6 +128,7 @@ def test_unknown_drafts_on_request() -> None:
     draft, *unknown = read.notes
     assert draft.endswith("is an unknown draft, read as PEP 850 v0.2.0 (F-38)")
     assert [note.split(":")[0] for note in unknown] == ["extra", "providers.x.new"]
+    assert check_document(made, accept_unknown_drafts=True) == ()
     without = {key: value for key, value in made.items() if key != "providers"}
     assert read_document(without, where="x", accept_unknown_drafts=True).layout == "L5"
 
