@@ -263,10 +263,17 @@ def test_the_reference_has_every_row() -> None:
         assert not meaning.endswith(".")
         for spelling in re.findall("`(.+?)`", also):
             assert find_shorthand(spelling) == find_shorthand(name)
+    spellings = {name: set(re.findall("`(.+?)`", also)) for name, also, _ in rows}
     for family in accelerators():
-        if family.shorthand:
-            assert all(f"`{alias}`" in text for alias in family.shorthand.aliases)
-            assert f"`{family.shorthand.compact_prefix}" in text
+        row = family.shorthand
+        if row is None:
+            continue
+        assert spellings[row.name] == set(row.aliases)
+        for version in row.example:
+            expected = {f"{row.name}-{version}"} if "." in version else set()
+            if row.compact_prefix:
+                expected.add(f"{row.compact_prefix}{version.replace('.', '')}")
+            assert spellings[f"{row.name}{version}"] == expected
     assert f"Data of {shorthands.DATA_VERSION}." in text
 
 
