@@ -1,4 +1,4 @@
-"""The solver against brute force on small graphs."""
+"""The solver on dense and large graphs; the laws of the solver hold it against brute force."""
 
 from __future__ import annotations
 
