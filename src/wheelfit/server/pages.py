@@ -38,6 +38,7 @@ def choose_type(accept: str | None) -> str | None:
     >>> choose_type("text/html;q=0.1, application/vnd.pypi.simple.v1+json")
     'application/vnd.pypi.simple.v1+json'
 
+    :param accept: the value of the header; None: there is none.
     :return: None if no type is acceptable.
     """
     qualities: dict[str, float] = {}

@@ -79,7 +79,10 @@ class Metrics:
         self._webhooks.labels(outcome).inc()
 
     def watch(self, mirrors: Iterable[MirrorCounts], folders: Mapping[str, Path]) -> None:
-        """Register counts of mirrors and the space on disks, which are read at each scrape."""
+        """Register counts of mirrors and the space on disks, which are read at each scrape.
+
+        :param folders: folders by their purpose.
+        """
         self._register(_WatchedCounts(tuple(mirrors), folders))
 
     def exposition(self) -> bytes:

@@ -80,7 +80,10 @@ def button_groups(machines: Mapping[str, str]) -> tuple[ButtonGroup, ...]:
 
 
 def picked_preset(query: Mapping[str, str], machines: Mapping[str, str]) -> str:
-    """Return the name of the preset that the form selects; empty: none."""
+    """Return the name of the preset that the form selects; empty: none.
+
+    :param machines: as for `button_groups`.
+    """
     device, version = query.get(DEVICE, ""), query.get(VERSION, "")
     kind, _, name = device.partition("-")
     if device and device not in machines:  # the preset has a version between kind and name

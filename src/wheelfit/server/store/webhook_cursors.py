@@ -27,6 +27,7 @@ class WebhookCursors:
     def cursor(self, webhook: str, *, now: str) -> Cursor:
         """Return the cursor of a webhook; that of a new one is after the last entry of the log.
 
+        :param webhook: its id.
         :param now: the time, in RFC 3339, UTC.
         """
         sql = "SELECT serial, attempts, due FROM webhook WHERE id = ?"

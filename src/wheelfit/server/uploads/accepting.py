@@ -68,6 +68,7 @@ def accept_upload(
     that `wheelfit.server.store.opening.clean` removes. Permissions were checked before.
 
     :param stage: the stage for the file; by default it is published at once.
+    :param rules: the rules for its project, which the form names.
     :return: the accepted upload; or at least one violation, and nothing has changed.
     :raises StorageUnavailable: it cannot be stored now; the client may repeat the upload.
     """
@@ -111,6 +112,7 @@ def accept_from_index(
 
     :param draft: its content.
     :param entry: its entry in that index, which has to agree with it.
+    :param provenance: the provenance of the file on that index; None: there is none.
     :param uploader: an owner of the project, as for `accept_upload`.
     :return: as `accept_upload`.
     :raises StorageUnavailable: it cannot be stored now.

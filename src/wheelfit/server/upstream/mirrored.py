@@ -112,6 +112,7 @@ class MirroredIndex(ContentFiles):
     `wheelfit.server.upstream.pull_through`). The upstream sees nothing of a client but the
     normalised name of a project, and the name of a file that its page lists.
 
+    :param is_allowed_url: returns whether the upstream's pages may name a URL.
     :param note: called with messages for the operator: about old pages, refused files.
     :param listing: how the upstream lists its files; None: on a page for each project.
     """

@@ -122,6 +122,7 @@ def open_mirrors_in(
     """Open the mirrors of a live index.
 
     :param storage: the address of the storage for mirrored files; None: the folder of the index.
+    :param advisories: vulnerabilities whose releases are not offered; None: all releases are.
     :raises InvalidConfiguration: a setting is invalid; no upstream is requested yet.
     :raises StorageUnavailable: the storage cannot be read.
     """
@@ -151,6 +152,7 @@ def open_mirrors(
         applies.
     :param blobs: the storage of files; for mirrors only, since unused files are removed.
     :param cache_folder: the folder of pages; None: in memory only.
+    :param advisories: vulnerabilities whose releases are not offered; None: all releases are.
     :raises InvalidConfiguration: a setting is invalid; no upstream is requested yet.
     :raises StorageUnavailable: the storage cannot be read.
     """
@@ -190,6 +192,7 @@ def _open_family(
     """Open a mirror of each index and page of a family, and a mirror of unlisted files.
 
     :param settings: the common settings of these mirrors.
+    :param threads: the number of threads that may use these mirrors at once.
     """
     base = settings.url.rstrip("/")
     upstream = upstream_dependency(base or family.base, threads)

@@ -206,6 +206,7 @@ def mirror_of_text(text: str, families: KnownFamilies = SHIPPED) -> MirrorSettin
 def mirror_of_table(table: Table, families: KnownFamilies = SHIPPED) -> MirrorSettings:
     """Read a table of a configuration file; the keys are the fields, with dashes.
 
+    :param table: its faults raise `InvalidConfiguration`.
     :raises InvalidConfiguration: a key or a value is unknown.
     """
     table.only(*_READERS)
