@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from packaging.utils import canonicalize_name
+from programs import run_program
 from server.uploading import BOUNDARY, CONTENT_TYPE, DOCUMENT, NOW, fields_of, form, upload
 
 from wheelfit.errors import UploadRefused
@@ -32,8 +33,8 @@ TESTS = str(Path(__file__).parents[2])
 
 def run_script(script: str, store: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
     """Run a script that gets the folders of tests and store, and arguments."""
-    command = [sys.executable, "-c", textwrap.dedent(script), TESTS, store, *arguments]
-    return subprocess.run(list(map(str, command)), check=False, capture_output=True, text=True)
+    words = (sys.executable, "-c", textwrap.dedent(script), TESTS, store, *arguments)
+    return run_program(*words, code=None)
 
 
 KILLED = """
