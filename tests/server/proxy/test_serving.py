@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -109,6 +110,17 @@ def test_ranges_of_a_rewritten_wheel(base: str) -> None:
         assert int(answer.headers["content-length"]) == len(whole)
     with urlopen(Request(url, headers={"range": "bytes=10-99"})) as answer:
         assert (answer.status, answer.read()) == (206, whole[10:100])
+
+
+def test_concurrent_clients(base: str) -> None:
+    """A hundred concurrent clients get the same page."""
+
+    def get(_: int) -> bytes:
+        with urlopen(f"{base}for/cpu-x86_64-v3/simple/some/") as answer:
+            return bytes(answer.read())
+
+    with ThreadPoolExecutor(100) as pool:
+        assert len(set(pool.map(get, range(100)))) == 1
 
 
 def test_paths_without_the_secret(base: str) -> None:

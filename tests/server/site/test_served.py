@@ -10,7 +10,10 @@ from server.running import RunningIndex
 from server.site.documents import Document
 from server.site.indexes import DOCUMENT
 
+from wheelfit.operations.hosts import host_text
+from wheelfit.resolution.preset_hosts import host_of_preset
 from wheelfit.testing.wheels import build_wheel
+from wheelfit_runtime.platforms.presets import compose
 
 pytestmark = pytest.mark.integration
 
@@ -59,3 +62,18 @@ def test_new_release(index: RunningIndex, tmp_path: Path) -> None:
     assert "2.2 newest" in read(index, "/project/fast-fft/").text
     assert "./project/fast-fft/2.2/" in read(index, "/").links
     assert b"fast-fft 2.2" in index.get("/feed.xml")[2]
+
+
+def test_host_file(index: RunningIndex) -> None:
+    """An uploaded host file is answered."""
+    text = host_text(host_of_preset(compose(["cuda-12.8-sm90"]))[0])
+    head = 'Content-Disposition: form-data; name="content"; filename="mine.toml"'
+    body = f"--b\r\n{head}\r\n\r\n{text}\r\n--b--\r\n".encode()
+    status, _, content = index.ask(
+        "POST",
+        "/project/fast-fft/2.1/which/",
+        body,
+        content_type="multipart/form-data; boundary=b",
+    )
+    assert status == 200
+    assert "mine.toml gets cu128" in Document(content).text

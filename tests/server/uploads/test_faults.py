@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 from programs import run_program
 from server.uploading import BOUNDARY, CONTENT_TYPE, DOCUMENT, NOW, fields_of, form, upload
 
-from wheelfit.errors import UploadRefused
+from wheelfit.errors import StorageUnavailable, UploadRefused
 from wheelfit.server.messages import Disconnect
 from wheelfit.server.store.opening import Store, clean, open_store
 from wheelfit.server.store.stored_index import StoredIndex
@@ -330,3 +330,12 @@ def test_disconnected_client(opened: Callable[..., Store], tmp_path: Path) -> No
     with pytest.raises(Disconnect), read_form(body, CONTENT_TYPE, store.blobs.draft()):
         pass
     assert not list(tmp_path.rglob("*.part"))
+
+
+def test_closed_store(opened: Callable[..., Store], tmp_path: Path) -> None:
+    """A file that cannot be recorded is an error, and not in the index."""
+    store = opened()
+    wheel = build_wheel(tmp_path, "some", "1.0")
+    store.close()
+    with pytest.raises(StorageUnavailable):
+        upload(store, wheel)
