@@ -20,8 +20,8 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from programs import until
-from server.running import RunningIndex, post, run_client
+from programs import run_program, until
+from server.running import RunningIndex, clean_environ, post
 from server.services import ObjectStorage, Postgresql
 
 from wheelfit.errors import StorageUnavailable
@@ -359,6 +359,7 @@ def test_full_disk(small_disk: Callable[[Path, str], Path], tmp_path: Path) -> N
         assert index.get(f"/files/{first.name}")[2] == first.read_bytes()
         filler.unlink()
         until(lambda: readiness(index) == (200, {"database": "ready", "storage": "ready"}))
+        assert states(index, "storage")[-2:] == ["is full", "ready"]
         assert index.upload(small) == 200
         assert index.upload(large) == 503
         assert listed(index) == [first.name, small.name]
@@ -374,10 +375,10 @@ def test_full_disk(small_disk: Callable[[Path, str], Path], tmp_path: Path) -> N
 def test_first_token_that_cannot_be_stored(tmp_path: Path) -> None:
     """A folder that cannot be made is a storage error, not an internal one."""
     (tmp_path / "taken").touch()
-    message = run_client(
-        tmp_path, *(sys.executable, "-m", "wheelfit", "index", "serve", "taken", "--port=0"),
+    ended = run_program(
+        *(sys.executable, "-m", "wheelfit", "index", "serve", "taken", "--port=0"),
         f"--database=sqlite://{tmp_path}/db/index.sqlite3", f"--storage=file://{tmp_path}/files",
-        code=6,
+        code=6, cwd=tmp_path, env=clean_environ(tmp_path), timeout=60,
     )  # fmt: skip
-    assert "storage-unavailable" in message
-    assert "admin-token" in message
+    assert "storage-unavailable" in ended.stderr
+    assert "admin-token" in ended.stderr

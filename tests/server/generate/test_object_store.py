@@ -200,6 +200,9 @@ def test_a_job_adds_to_a_release(tmp_path: Path, object_storage: ObjectStorage) 
     page = json.loads(open_object_store_target(place).read("simple/fast/index.json") or b"{}")
     names = {file["filename"] for file in page["files"]}
     assert names == {*(file.name for file in files), "fast-1.0-variants.json"}
+    again = publish(PublishRequest(paths=tuple(map(str, files)), to=place), context)
+    assert again.result is not None
+    assert again.result.sent == ()
     dry = publish(PublishRequest(paths=(str(files[0]),), to=place, dry_run=True), context)
     builds = {choice.build for row in dry.choices[0].machines for choice in row.choices}
     assert builds == {"plain", "mkl"}
