@@ -84,6 +84,7 @@ def test_markers_that_are_not_understood(marker: str) -> None:
         ("manylinux_2_34_x86_64", False),
         ("manylinux_2_34_x86_64.manylinux_2_17_x86_64", True),
         ("manylinux_2_x86_64", False),
+        ("manylinux_2_²_x86_64", False),
         ("manylinux2014_aarch64", False),
         ("musllinux_1_2_x86_64", False),
         ("win_amd64", False),

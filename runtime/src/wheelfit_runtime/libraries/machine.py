@@ -85,16 +85,14 @@ def is_compatible(filename: str, machine: Machine) -> bool:
 def _is_platform_compatible(tag: str, machine: Machine) -> bool:
     if tag == "any":
         return True
-    if machine.system != "Linux":
-        return False
-    if not tag.endswith(f"_{machine.architecture}"):
+    if machine.system != "Linux" or not tag.endswith(f"_{machine.architecture}"):
         return False
     kind = tag.removesuffix(f"_{machine.architecture}")
     if kind == "linux":
         return True
     if kind.startswith("manylinux_"):
         numbers = kind.split("_")[1:]
-        if len(numbers) != 2 or not all(part.isdigit() for part in numbers):
+        if len(numbers) != 2 or not all(part.isdecimal() for part in numbers):
             return False
         oldest = (int(numbers[0]), int(numbers[1]))
     elif kind in _LEGACY:
