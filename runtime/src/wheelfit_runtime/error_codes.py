@@ -51,7 +51,7 @@ Code: TypeAlias = Literal[
 """An error code; ``docs/reference/errors.md`` explains each."""
 
 
-class Row(NamedTuple):
+class CodeProperties(NamedTuple):
     """The properties of an error code."""
 
     exit_code: int
@@ -85,8 +85,8 @@ _DETAILS: dict[Code, str] = {
     "bad-metadata": "degradations",
     "lock-outdated": "changes",
 }
-CODES: dict[Code, Row] = {
-    code: Row(exit_code, _DETAILS.get(code, ""))
+CODES: dict[Code, CodeProperties] = {
+    code: CodeProperties(exit_code, _DETAILS.get(code, ""))
     for exit_code, codes in _BY_EXIT_CODE.items()
     for code in codes
 }

@@ -29,10 +29,12 @@ def warnings_for(
     components: tuple[str, ...] = ("cudart",),
     cuda: tuple[int, int] | None = (13, 0),
     environ: Mapping[str, str] | None = None,
-    cap: bool = True,
+    cap_to_driver: bool = True,
 ) -> tuple[str, ...]:
     """Return what is said of a version on a machine."""
-    return gpu_support_warnings(version, components, Driver(cuda, "", gpus), environ or {}, cap=cap)
+    return gpu_support_warnings(
+        version, components, Driver(cuda, "", gpus), environ or {}, cap_to_driver=cap_to_driver
+    )
 
 
 @pytest.mark.parametrize(
@@ -131,7 +133,7 @@ def test_ptx(version: str, cuda: tuple[int, int], component: str, warned: str) -
 
 def test_ptx_without_a_cap() -> None:
     """Whoever says that the driver's minor version is not to count knows."""
-    assert warnings_for("12.9", components=("nvrtc",), cuda=(12, 4), cap=False) == ()
+    assert warnings_for("12.9", components=("nvrtc",), cuda=(12, 4), cap_to_driver=False) == ()
 
 
 # --- a program ------------------------------------------------------------------------------------

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from wheelfit_runtime.errors import UserError
-from wheelfit_runtime.libraries.toolkits import LibraryFamily, family_named, names
+from wheelfit_runtime.libraries.toolkits import FAMILY_NAMES, LibraryFamily, family_named
 
-FAMILIES = [family_named(name) for name in names()]
+FAMILIES = [family_named(name) for name in FAMILY_NAMES]
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=names())
+@pytest.mark.parametrize("family", FAMILIES, ids=FAMILY_NAMES)
 def test_hangs_together(family: LibraryFamily) -> None:
     """What components need is there in the same major version, and needs nothing in a circle."""
 
@@ -33,7 +33,7 @@ def test_hangs_together(family: LibraryFamily) -> None:
     assert set(family.default_components) <= set(family.components)
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=names())
+@pytest.mark.parametrize("family", FAMILIES, ids=FAMILY_NAMES)
 def test_versions_can_be_found(family: LibraryFamily) -> None:
     """Each component stands in the family's table, has versions of its own, or the family's."""
     for name, component in family.components.items():

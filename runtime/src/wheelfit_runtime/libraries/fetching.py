@@ -345,6 +345,6 @@ def loading_order(
 
 
 def _owner(soname: str, component: str, prefixes: Mapping[str, tuple[str, ...]]) -> str:
-    """Return the component that a library belongs to; that which needs it if it is in none."""
+    """Return the component of a library by its prefixes; else the component that needs it."""
     owners = (name for name, own_prefixes in prefixes.items() if soname.startswith(own_prefixes))
     return next(owners, component)

@@ -87,5 +87,5 @@ def names_in(folder: str) -> list[str]:
 
 
 def stays_below(path: str) -> bool:
-    """Return whether a path in a file of the store stays in its folder."""
+    """Return whether a path that a file of the store contains leads to no other folder."""
     return not path.startswith("/") and ".." not in path.split("/")

@@ -1,4 +1,4 @@
-"""Warnings about a CUDA version that the driver supports, but not all GPUs or not PTX.
+"""Warnings about a CUDA version without code for some GPUs, or whose PTX the driver refuses.
 
 They are determined at each start of a program, since GPUs and masks change. So no file is read, and
 few modules are imported.
@@ -25,15 +25,15 @@ def gpu_support_warnings(
     driver: Driver,
     environ: Mapping[str, str],
     *,
-    cap: bool,
-    locked: bool = False,
+    cap_to_driver: bool,
+    is_locked: bool = False,
 ) -> tuple[str, ...]:
     """Return the warnings about a CUDA version.
 
     :param version: the requested version, such as ``12`` or ``12.8``; others have no warnings.
     :param environ: environment variables; a mask may hide GPUs.
-    :param cap: whether to warn of PTX that the driver refuses.
-    :param locked: whether the version comes from a lock.
+    :param cap_to_driver: whether to warn of PTX that the driver refuses.
+    :param is_locked: whether the version comes from a lock.
     :raises NoCompatibleWheel: the version has no code for any GPU of this machine (P-95).
     """
     numbers = version.split(".")
@@ -45,7 +45,7 @@ def gpu_support_warnings(
         mask = environ.get(MASK)
         if len(old_gpus) == len(driver.gpus):
             if mask is None or not hides_all(mask):
-                raise _no_code(major, old_gpus)
+                raise _no_code_error(major, old_gpus)
         elif mask is None:  # a user with a mask has chosen the GPUs
             warnings.append(
                 f"CUDA {major} has no code for {_names(old_gpus)} (compute capability below "
@@ -53,8 +53,13 @@ def gpu_support_warnings(
                 f"{MASK}, or ask for CUDA {_newest_for(old_gpus, major)}"
             )
     writers = [_PTX_WRITERS[name] for name in components if name in _PTX_WRITERS]
-    if cap and writers and len(numbers) > 1 and _is_newer_ptx(major, int(numbers[1]), driver.cuda):
-        advice = f"take a lock of CUDA {driver.version}" if locked else f"ask for CUDA {major}"
+    if (
+        cap_to_driver
+        and writers
+        and len(numbers) > 1
+        and _is_newer_ptx(major, int(numbers[1]), driver.cuda)
+    ):
+        advice = f"take a lock of CUDA {driver.version}" if is_locked else f"ask for CUDA {major}"
         warnings.append(
             f"the driver supports CUDA {driver.version}, and refuses PTX that "
             f"{' or '.join(writers)} of CUDA {version} writes (error 222); compile for the GPU "
@@ -77,7 +82,7 @@ def _newest_for(gpus: Sequence[KernelGpu], major: int) -> int:
     return major
 
 
-def _no_code(major: int, old: Sequence[KernelGpu]) -> NoCompatibleWheel:
+def _no_code_error(major: int, old: Sequence[KernelGpu]) -> NoCompatibleWheel:
     from wheelfit_runtime.errors import NoCompatibleWheel
 
     return NoCompatibleWheel(

@@ -74,7 +74,7 @@ class HttpsClient:
         self._opener: urllib.request.OpenerDirector | None = None
 
     def get(self, url: str, limit: int, accept: str = "*/*") -> tuple[bytes, str, str]:
-        """Return a body, its type, and its final URL."""
+        """Return a body of at most ``limit`` bytes, its content type, and its final URL."""
 
         def read_body() -> tuple[bytes, str, str]:
             with self._open(url, accept) as response:
@@ -219,7 +219,7 @@ class _Redirections(urllib.request.HTTPRedirectHandler):
         newurl: str,
     ) -> urllib.request.Request | None:
         """Return the request that follows a redirect."""
-        _require_https(newurl, only_https=urlsplit(req.full_url).scheme == "https")
+        _require_https(newurl, loopback_allowed=urlsplit(req.full_url).scheme == "http")
         bare = without_login(newurl)
         request = super().redirect_request(req, fp, code, msg, headers, bare)
         if request is not None:
@@ -269,14 +269,18 @@ def ssl_context() -> ssl.SSLContext:
     return context
 
 
-def _require_https(url: str, *, only_https: bool = False) -> None:
+def _require_https(url: str, *, loopback_allowed: bool = True) -> None:
+    """Check that a URL is encrypted, or leads to this machine.
+
+    :param loopback_allowed: whether an unencrypted URL of this machine is accepted.
+    """
     try:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError:
         raise UserError("this is not a valid URL", where=safe_url(url)) from None
-    is_loopback = parts.scheme == "http" and parts.hostname in _LOOPBACK and not only_https
-    if parts.hostname and (parts.scheme == "https" or is_loopback):
+    is_loopback = parts.scheme == "http" and parts.hostname in _LOOPBACK
+    if parts.hostname and (parts.scheme == "https" or (is_loopback and loopback_allowed)):
         return
     raise Unreachable(
         "libraries are fetched over https only",

@@ -152,7 +152,7 @@ def read_lock(path: Path) -> list[ListedWheel]:
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
         return list(_wheels(document, path))
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (OSError, *_PARSE_ERRORS) as error:
         message = f"the lock file cannot be read: {error}"
         raise InvalidLock([Fault("", message)], where=str(path)) from None
 

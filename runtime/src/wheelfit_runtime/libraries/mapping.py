@@ -90,6 +90,7 @@ def load(
     """Load the chosen libraries, and return them.
 
     :param scope: ``local`` or ``global``: the visibility of the symbols.
+    :param several_majors: whether another loaded major version is no conflict.
     :raises OSError: one cannot be loaded.
     :raises EnvironmentUnavailable: ``another-library-loaded``; it conflicts with a library loaded
         already.
@@ -101,7 +102,7 @@ def load(
     mapped = _mapped_files()
     foreign_paths: dict[str, str] = {}
     if any(path.rpartition("/")[2].startswith(selection.stems) for path in mapped):
-        foreign_paths = _conflicts_with_loaded(request, paths, several_majors=several_majors)
+        foreign_paths = _loaded_from_elsewhere(request, paths, several_majors=several_majors)
     handles = {
         soname: ctypes.CDLL(foreign_paths.get(soname, path), mode) for soname, path in paths.items()
     }
@@ -121,11 +122,12 @@ def load(
     )
 
 
-def _conflicts_with_loaded(
+def _loaded_from_elsewhere(
     request: LibraryRequest, paths: Mapping[str, str], *, several_majors: bool
 ) -> dict[str, str]:
-    """Return the mapped libraries with the names of libraries to load.
+    """Return the paths of libraries that are mapped already, by SONAME; they are used instead.
 
+    :param paths: the paths of the libraries to load, by SONAME.
     :raises EnvironmentUnavailable: ``another-library-loaded``; one conflicts with a mapped library.
     """
     from wheelfit_runtime.errors import EnvironmentUnavailable
@@ -164,15 +166,15 @@ def _conflicts_with_loaded(
 
 def _same_builds(libraries: list[Library], mapped: tuple[Library, ...]) -> dict[str, str]:
     """Return the paths of libraries that are already mapped from elsewhere in the same build."""
-    names = {
+    wanted_paths = {
         library.soname: os.path.realpath(library.path) for library in libraries if library.soname
     }
     return {
         library.soname: library.path
         for library in mapped
-        if library.soname in names
+        if library.soname in wanted_paths
         and not library.replaced
-        and library.path != names[library.soname]
+        and library.path != wanted_paths[library.soname]
     }
 
 

@@ -72,7 +72,6 @@ class LibraryRequest:
         selection_input = b"" if cap_to_driver else b"uncapped"
         if self.lock is not None:
             selection_input += _content(self.lock)
-        # The name of its selection in the store.
         self.selection_name = selection_name(
             self.family.name, version, self.components, self.fingerprint, selection_input
         )
@@ -95,8 +94,8 @@ class LibraryRequest:
             self.components,
             self.driver,
             self.environ,
-            cap=self.cap_to_driver,
-            locked=self.lock is not None,
+            cap_to_driver=self.cap_to_driver,
+            is_locked=self.lock is not None,
         )
 
 

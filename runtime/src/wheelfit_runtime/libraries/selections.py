@@ -192,7 +192,7 @@ def _read(path: str) -> Selection | None:
                 for _, sha256, project, version in _lines_of(lines, "wheel")
             ),
             libraries=tuple(
-                ChosenLibrary(sha256, _below(path), int(size), soname, component)
+                ChosenLibrary(sha256, _checked_path(path), int(size), soname, component)
                 for _, sha256, path, size, soname, component in _lines_of(lines, "load")
             ),
         )
@@ -204,7 +204,7 @@ def _lines_of(lines: list[list[str]], key: str) -> list[list[str]]:
     return [line for line in lines if line[0] == key]
 
 
-def _below(path: str) -> str:
+def _checked_path(path: str) -> str:
     if not stays_below(path):
         raise ValueError(f"{path} leads out of the store")
     return path

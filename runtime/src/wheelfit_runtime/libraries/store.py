@@ -91,7 +91,7 @@ class Store:
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """All of them, the user's own first."""
+        """The folders of all stores, the user's own first."""
         return (self.root, *self.sites)
 
     def find(self, sha256: str) -> StoredWheel | None:

@@ -20,7 +20,7 @@ from wheelfit_runtime.libraries.store_changes import (
     remove_wheel,
     unwritable_store_error,
 )
-from wheelfit_runtime.libraries.toolkits import names
+from wheelfit_runtime.libraries.toolkits import FAMILY_NAMES
 from wheelfit_runtime.libraries.verifying import damage_of
 from wheelfit_runtime.wording import count_of
 
@@ -95,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
 
     add("list", "list the stored wheels", _list)
     prefetch = add("prefetch", "fetch libraries into the store", _prefetch)
-    prefetch.add_argument("family", choices=names())
+    prefetch.add_argument("family", choices=FAMILY_NAMES)
     prefetch.add_argument("version", help="as 12, 12.8 or 12.8.1")
     prefetch.add_argument(
         "components", nargs="*", metavar="COMPONENT", help="as nvrtc; default: those of the family"

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.libraries.progress import Progress
 
 _MAX_PAGE_SIZE = 64 << 20
+"""Bytes of the page of a project."""
 _MAX_METADATA_SIZE = 1 << 20
 """Bytes of METADATA, and of a wheel that is fetched for it."""
 _MAX_VERSIONS = 20
@@ -140,7 +141,7 @@ class HttpTransport:
     ) -> list[Requirement]:
         if not extras:
             return []
-        headers = HeaderParser().parsestr(self._metadata(wheel).decode("utf-8", "replace"))
+        headers = HeaderParser().parsestr(self._fetch_metadata(wheel).decode("utf-8", "replace"))
         texts = headers.get_all("Requires-Dist") or ()
         requirements = [parse_requirement(str(text)) for text in texts]
         return [
@@ -150,7 +151,7 @@ class HttpTransport:
             if requirement.applies({**machine.markers, "extra": extra})
         ]
 
-    def _metadata(self, wheel: ListedWheel) -> bytes:
+    def _fetch_metadata(self, wheel: ListedWheel) -> bytes:
         if wheel.metadata_sha256 is not None:
             try:
                 body = self._client.get(f"{wheel.url}.metadata", _MAX_METADATA_SIZE)[0]

@@ -242,10 +242,8 @@ class UvTransport:
     ) -> list[ListedWheel]:
         """Return the wheels that uv chooses for requirements."""
         with tempfile.TemporaryDirectory() as temporary:
-            requirements_file, lock = (
-                Path(temporary, "requirements.in"),
-                Path(temporary, "pylock.toml"),
-            )
+            requirements_file = Path(temporary, "requirements.in")
+            lock = Path(temporary, "pylock.toml")
             requirements_file.write_text(
                 "".join(f"{requirement}\n" for requirement in requirements), encoding="utf-8"
             )

@@ -102,11 +102,12 @@ def unpack(wheel: Path, listed: ListedWheel, folder: Path) -> None:
 
 
 def _store_path(name: str) -> PurePosixPath | None:
-    """Return the path of a member below ``tree``; None: it is not needed."""
-    if name.startswith("/") or "\\" in name or any(c in name for c in "\t\n\r\0"):
-        raise InvalidWheel(f"a path in the wheel leads out of it: {name[:100]!r}")
+    """Return the path of a member below ``tree``; None: it is not needed.
+
+    :raises InvalidWheel: the name leads out of the wheel.
+    """
     parts = PurePosixPath(name).parts
-    if ".." in parts:
+    if name.startswith("/") or ".." in parts or any(c in name for c in "\\\t\n\r\0"):
         raise InvalidWheel(f"a path in the wheel leads out of it: {name[:100]!r}")
     if not parts:
         return None

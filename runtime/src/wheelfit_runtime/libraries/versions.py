@@ -47,14 +47,15 @@ class Span:
     high: Version
 
     def __str__(self) -> str:
-        return f">={_text(self.low)},<{_text(self.high)}"
+        return f">={version_text(self.low)},<{version_text(self.high)}"
 
     def contains(self, version: Version) -> bool:
         """Return whether a version is in the range."""
         return satisfies(version, str(self))  # 13.0 and 13 are one version
 
 
-def _text(version: Version) -> str:
+def version_text(version: Version) -> str:
+    """Return a version with dots."""
     return ".".join(map(str, version))
 
 

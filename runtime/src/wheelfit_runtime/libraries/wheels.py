@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit_runtime.errors import IntegrityError, NoCompatibleWheel
 from wheelfit_runtime.libraries.machine import Machine, is_compatible
-from wheelfit_runtime.libraries.versions import normalized, parse_version, satisfies
+from wheelfit_runtime.libraries.versions import normalized, parse_version, satisfies, version_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -84,11 +84,11 @@ def best_wheel(
         if highest is None or (version, wheel.filename) > highest:
             highest, chosen = (version, wheel.filename), wheel
     if chosen is None:
-        newest = ", ".join(".".join(map(str, version)) for version in sorted(versions)[-8:])
+        newest = ", ".join(map(version_text, sorted(versions)[-8:]))
         raise NoCompatibleWheel(
             f"no wheel of {requirement} fits this machine",
             note=f"the newest versions: {newest or 'none'}\n"
             f"this machine: {machine.system} {machine.architecture}, glibc "
-            + (".".join(map(str, machine.glibc)) if machine.glibc else "none"),
+            + (version_text(machine.glibc) if machine.glibc else "none"),
         )
     return chosen

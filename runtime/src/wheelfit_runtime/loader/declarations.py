@@ -192,7 +192,7 @@ def _parse_json(data: bytes) -> object:
 def _parse(document: object, where: str) -> Implementation | KnownGroup:
     if not isinstance(document, dict):
         raise InvalidDeclaration("is not a JSON object")
-    schema = _number(document, "schema", 0, 1, 1 << 30)
+    schema = _number(document, "schema", 1, 1 << 30)
     if schema > _SCHEMA:
         raise InvalidDeclaration(f"has schema {schema}, written for a newer wheelfit")
     group = _name(document, "group")
@@ -204,7 +204,7 @@ def _parse(document: object, where: str) -> Implementation | KnownGroup:
         _name(document, "implementation"),
         _matching(document, "module", _MODULE),
         _properties(document),
-        _number(document, "priority", 0, -MAX_PRIORITY, MAX_PRIORITY),
+        _number(document, "priority", -MAX_PRIORITY, MAX_PRIORITY, default=0),
         _text(document, "distribution") if "distribution" in document else "",
         requirements,
         ranks,
@@ -279,7 +279,9 @@ def _is_value(value: object) -> bool:
     return isinstance(value, str) and _VALUE.fullmatch(value) is not None
 
 
-def _number(document: dict[str, Any], key: str, default: int, low: int, high: int) -> int:
+def _number(
+    document: dict[str, Any], key: str, low: int, high: int, *, default: int | None = None
+) -> int:
     value = document.get(key, default)
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise InvalidDeclaration(f"{key} is missing, or not a number from {low} to {high}")

@@ -7,7 +7,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_MODULES = {"cuda": "cuda", "oneapi": "oneapi", "onetbb": "onetbb"}
+FAMILY_NAMES = ("cuda", "oneapi", "onetbb")
+"""The names of all families, which are those of their modules."""
 
 
 class Component:
@@ -86,21 +87,16 @@ class LibraryFamily:
         return tuple(name for component in self.components.values() for name in component.libraries)
 
 
-def names() -> tuple[str, ...]:
-    """Return the names of all families."""
-    return tuple(_MODULES)
-
-
 def family_named(name: str) -> LibraryFamily:
     """Return the family with a name.
 
     :raises UserError: there is none.
     """
-    module = _MODULES.get(name)
-    if module is None:
+    if name not in FAMILY_NAMES:
         from wheelfit_runtime.errors import UserError
 
-        raise UserError(f"unknown library family {name!r}", note="known: " + ", ".join(_MODULES))
+        known = ", ".join(FAMILY_NAMES)
+        raise UserError(f"unknown library family {name!r}", note=f"known: {known}")
     # No `importlib`, whose import takes a millisecond.
-    family: LibraryFamily = __import__(f"{__name__}.{module}", fromlist=("FAMILY",)).FAMILY
+    family: LibraryFamily = __import__(f"{__name__}.{name}", fromlist=("FAMILY",)).FAMILY
     return family

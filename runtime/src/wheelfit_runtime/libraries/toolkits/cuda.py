@@ -8,12 +8,12 @@ DATA_VERSION = "2026-11"
 
 
 def _in_toolkit(name: str, first: int = 11) -> dict[str, str]:
-    """Return the projects of a part of the toolkit; from CUDA 13, it has all majors in one."""
+    """Return the projects of a part of the toolkit, by major; from CUDA 13, without a suffix."""
     return {**{str(major): f"{name}-cu{major}" for major in range(first, 13)}, "13": name}
 
 
-def _apart(name: str, first: int = 11) -> dict[str, str]:
-    """Return the projects, one for each major, of a library that is not part of the toolkit."""
+def _outside_toolkit(name: str, first: int = 11) -> dict[str, str]:
+    """Return the projects of a library that is not part of the toolkit, by major."""
     return {str(major): f"{name}-cu{major}" for major in range(first, 14)}
 
 
@@ -127,36 +127,36 @@ FAMILY = LibraryFamily(
         ),
         # Not part of the toolkit: each version works with every minor version of a CUDA major.
         "cudnn": Component(
-            _apart("nvidia-cudnn"),
+            _outside_toolkit("nvidia-cudnn"),
             ("libcudnn.so",),
             specifier=">=9,<10",
             needs=("cublas", "nvrtc"),
         ),
         "nccl": Component(
-            _apart("nvidia-nccl"),
+            _outside_toolkit("nvidia-nccl"),
             ("libnccl.so",),
             specifier=">=2,<3",
         ),
         "cusparselt": Component(
-            _apart("nvidia-cusparselt", first=12),
+            _outside_toolkit("nvidia-cusparselt", first=12),
             ("libcusparseLt.so",),
             specifier=">=0.7,<1",
             needs=("cusparse", "nvrtc"),
         ),
         "cutensor": Component(
-            _apart("cutensor"),
+            _outside_toolkit("cutensor"),
             ("libcutensor.so",),
             specifier=">=2,<3",
             needs=("cublas", "nvrtc"),
         ),
         "cudss": Component(
-            _apart("nvidia-cudss", first=12),
+            _outside_toolkit("nvidia-cudss", first=12),
             ("libcudss.so",),
             specifier=">=1,<2",
             needs=("cublas", "nvrtc"),
         ),
         "nvshmem": Component(
-            _apart("nvidia-nvshmem", first=12),
+            _outside_toolkit("nvidia-nvshmem", first=12),
             ("libnvshmem_host.so",),
             specifier=">=3,<4",
         ),
