@@ -20,6 +20,7 @@ from checking.releases import (
 )
 
 from wheelfit.checking.findings import Report
+from wheelfit.checking.targets import paths
 from wheelfit.checking.targets.paths import check_paths
 from wheelfit.testing.wheels import build_large_wheel, build_wheel, single_label_document
 
@@ -179,6 +180,18 @@ class TestPages:
             "the entry fast-1.0-py3-none-any.whl leads to a file with another name, secret"
         )
         assert report.counts.wheels == report.counts.index_files == 0
+
+    def test_a_page_that_is_too_large(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A page is not read in part: a listed file could be missing."""
+        monkeypatch.setattr(paths, "_MAX_PAGE_SIZE", 100)
+        self.page(tmp_path, ["missing-1.0-py3-none-any.whl", "also_missing-1.0-py3-none-any.whl"])
+        report = check(tmp_path)
+        assert not report.findings
+        assert [target.message for target in report.unchecked] == [
+            "the page has more than 100 bytes"
+        ]
 
     def test_a_page_about_something_else(self, tmp_path: Path) -> None:
         """Documentation is not an index."""

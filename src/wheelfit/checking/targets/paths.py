@@ -121,6 +121,7 @@ class _NamedFiles:
             self._skip(path, "the file is neither a wheel nor a variant document")
 
     def _add_file(self, path: Path) -> bool:
+        """Add a file by the kind of its name; return False if its name is of none."""
         kinds = (".whl", VARIANTS_SUFFIX, _DOCUMENT, _PAGE)
         if path.name.endswith(kinds) and path.exists() and not path.is_file():
             self._skip(path, "it is not an ordinary file")  # a pipe may never end
@@ -179,6 +180,7 @@ class _PathChecks:
     entries: dict[str, File] = field(default_factory=dict)
     """Entries of pages for local files, by real path."""
     known_paths: set[str] = field(init=False)
+    """Real paths of the wheels and index files to check."""
 
     def __post_init__(self) -> None:
         files = (*self.files.wheels, *self.files.index_files)
@@ -216,6 +218,10 @@ class _PathChecks:
     def _check_page(self, path: Path) -> None:
         body = self._read(path, _MAX_PAGE_SIZE)
         if body is None or _SITE_MARK in body[:_HEAD_SIZE]:
+            return
+        if len(body) > _MAX_PAGE_SIZE:
+            reason = f"the page has more than {_MAX_PAGE_SIZE} bytes"
+            self.files.unchecked.append(UncheckedTarget(str(path), FileProblem.reference, reason))
             return
         try:
             files, notes = parse_links(body, "text/html", file_url(path), source=str(path))
@@ -333,9 +339,9 @@ class _PathChecks:
         data = self._read(path, DEFAULT_LIMITS.size)
         if data is None:
             return
-        label = _label_of(path)
         from wheelfit.checking.documents.document import check_variant_document
 
+        label = _label_of(path)
         findings, document = check_variant_document(
             data,
             Location(str(path)),
@@ -352,6 +358,7 @@ class _PathChecks:
             self.findings.append(Location(str(path)).finding(checks.WRONG_LABEL, message))
 
     def _read(self, path: Path, limit: int) -> bytes | None:
+        """Return the content, of a larger file one byte more than the limit; None: unreadable."""
         try:
             with path.open("rb") as file:
                 return file.read(limit + 1)
