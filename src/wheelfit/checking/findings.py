@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Severity(StrEnum):
-    """The severity of a finding."""
+    """The severity of a finding, highest first."""
 
     ERROR = "error"
     """A broken rule, or a feature that can never work."""
@@ -25,8 +25,6 @@ class Severity(StrEnum):
     NOTE = "note"
     """Useful information."""
 
-
-_RANKS = {severity: number for number, severity in enumerate(Severity)}
 
 _MAX_LENGTH = 1000
 """Characters of a message, which may quote texts of any length."""
@@ -151,8 +149,11 @@ class Location(NamedTuple):
     ) -> Finding:
         """Return a finding at this location.
 
+        Rule, remedy and severity are those of the check unless others are given.
+
         :param message: the fault, one sentence without a final full stop; shortened if it is very
             long.
+        :param path: the place in the document, as ``variants.cu128``; empty: the whole document.
         """
         return Finding(
             severity or check.severity,
@@ -263,9 +264,8 @@ class Report:
 
     def worst(self) -> Severity | None:
         """Return the highest severity among the findings; None without any."""
-        return min(
-            (finding.severity for finding in self.findings), key=_RANKS.__getitem__, default=None
-        )
+        present = {finding.severity for finding in self.findings}
+        return next((severity for severity in Severity if severity in present), None)
 
     def has_faults(self, *, strict: bool) -> bool:
         """Return whether there are faults among the findings.

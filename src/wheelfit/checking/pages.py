@@ -72,6 +72,7 @@ def check_listing(
     """Yield findings about the entries of a page.
 
     :param notes: remarks about entries that could not be parsed.
+    :param name_of: returns the name of a file in findings; default: its URL without credentials.
     """
     files = list(files)
     page = Location(where)

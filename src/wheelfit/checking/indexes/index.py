@@ -91,12 +91,14 @@ def check_index(
     report = Report()
 
     def check(name: NormalizedName) -> Report:
+        unhashed: list[Finding] = []
         with suppress(WheelfitError):  # `check_project` reports it
             page = repository.project(name)
             if page is None:
                 message = f"{name} is in the list of projects, but has no page"
                 finding = Location(repository.name).finding(checks.STRANGE_ANSWER, message)
                 return Report.of([finding])
+            unhashed += _unhashed_files(page)
         project_report = check_project(
             repository,
             name,
@@ -106,7 +108,7 @@ def check_index(
             with_plain_releases=True,
             on_release=collector,
         )
-        return project_report + Report.of(_unhashed_files(repository, name))
+        return project_report + Report.of(unhashed)
 
     progress.start(len(projects))
     with ThreadPoolExecutor(_MAX_PROJECTS) as pool:
@@ -114,8 +116,7 @@ def check_index(
             report += project_report
             progress.advance(1)
     progress.done()
-    sources = [repository, *filter(None, [options.upstream])]
-    return report + _pin_report(collector.releases, sources, {}, options)
+    return report + _pin_report(collector.releases, [repository], {}, options)
 
 
 def check_index_folder(
@@ -127,32 +128,32 @@ def check_index_folder(
     local_versions: dict[NormalizedName, set[Version]] = {}
     for release in collector.releases:
         local_versions.setdefault(release.name, set()).add(release.version)
-    sources = [*filter(None, [options.upstream])]
-    return report + _pin_report(collector.releases, sources, local_versions, options)
+    return report + _pin_report(collector.releases, [], local_versions, options)
 
 
-def _unhashed_files(repository: Repository, name: NormalizedName) -> Iterator[Finding]:
+def _unhashed_files(page: ProjectPage) -> Iterator[Finding]:
     """Yield a finding about files of a project that are listed without a hash."""
-    try:
-        page = repository.project(name)
-    except WheelfitError:
-        return  # `check_project` reports it
-    files = () if page is None else page.files
-    unhashed = sorted(file.filename for file in files if not file.hashes)
-    if page is not None and unhashed:
-        counts = f"{len(unhashed)} of {len(files)}"
-        message = f"files of {name} without a hash ({counts}): {listed_briefly(unhashed)}"
+    unhashed = sorted(file.filename for file in page.files if not file.hashes)
+    if unhashed:
+        counts = f"{len(unhashed)} of {len(page.files)}"
+        message = f"files of {page.name} without a hash ({counts}): {listed_briefly(unhashed)}"
         yield Location(page.source).finding(checks.UNHASHED_FILES, message)
 
 
 def _pin_report(
     releases: Iterable[ReleaseFacts],
-    sources: Iterable[Repository],
+    sources: list[Repository],
     local_versions: Mapping[NormalizedName, set[Version]],
     options: IndexCheckOptions,
 ) -> Report:
-    """Report exact pins of wheels that no source has (F-92)."""
+    """Report exact pins of wheels that neither the index nor its upstream has (F-92).
+
+    :param sources: the index, if it is not a folder.
+    :param local_versions: the versions in its folder, by project.
+    """
     errors: dict[NormalizedName, WheelfitError] = {}
+    if options.upstream is not None:
+        sources = [*sources, options.upstream]
 
     def versions(name: NormalizedName) -> set[Version] | None:
         """Return the versions in all sources, as any may meet a pin; None: none has the project."""
@@ -222,7 +223,7 @@ def _pin(text: str) -> Requirement | None:
 def _unmet_reasons(
     pin: Requirement, versions: set[Version] | None, *, has_upstream: bool
 ) -> Iterator[tuple[str, Severity | None]]:
-    """Yield the reason why a pin cannot be met, with its severity.
+    """Yield the reason why a pin cannot be met, with its severity; None: that of the check.
 
     :param versions: the versions of its project; None: no source has the project.
     :param has_upstream: whether further sources were read.

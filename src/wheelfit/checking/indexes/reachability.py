@@ -33,7 +33,7 @@ _MAX_NAMED = 5
 def reach_findings(
     release: ReleaseFacts, document: VariantDocument, find_machines: FindMachines
 ) -> Iterator[Finding]:
-    """Yield variants that fit no machine, and those that are never the best."""
+    """Yield findings about variants that fit no machine, and those that are never the best."""
     tags: dict[Label, set[Tag]] = {}
     where: dict[Label, str] = {}
     for wheel in release.variants:
@@ -80,7 +80,7 @@ class _Reach(NamedTuple):
     """The labels of a release that fit machines."""
 
     fitting: dict[Label, dict[Label, None]]
-    """Labels that fit some machine, with those that rank above them there."""
+    """Labels that fit some machine, each with the best labels above it there."""
     chosen: set[Label]
     """Labels that are the best for some machine."""
 

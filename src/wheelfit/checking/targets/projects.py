@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 
 _THREADS = 16
 _MISSING_STATUSES = frozenset([401, 403, 404, 410, *range(500, 600)])
+"""Statuses of answers because of which nobody can fetch a listed file."""
 
 
 def check_project(
@@ -117,7 +118,7 @@ def check_project(
 def check_url(repository: Files, url: str, options: CheckOptions = CheckOptions()) -> Report:
     """Check one wheel or index file by its URL.
 
-    :param url: the URL; the repository has the login in it, if any.
+    :param url: the URL; a login in it is ignored, since the repository has it.
     """
     plain_url = without_fragment(split_userinfo(url)[0])
     file = File(last_segment(plain_url), plain_url)
@@ -126,17 +127,17 @@ def check_url(repository: Files, url: str, options: CheckOptions = CheckOptions(
     if file.filename.endswith(".whl") and not listed.wheels:
         findings = check_listing([file], (), redact(plain_url))
         return Report.of(findings, (), CheckedCounts(wheels=1))
-    outcomes = [
-        *map(url_checks.examine_index_file, listed.index_files),
-        *map(url_checks.examine_wheel, listed.wheels),
-    ]
-    if outcomes:
-        (outcome,) = outcomes
-        count = CheckedCounts(len(listed.wheels), len(listed.index_files), 1)
-        return Report.of(outcome.findings, filter(None, [outcome.unchecked]), count)
-    is_newer = is_newer_format(file.filename)
-    reason = NEWER_FORMAT if is_newer else "the file is neither a wheel nor a *-variants.json file"
-    return Report.of((), [UncheckedTarget(redact(plain_url), FileProblem.reference, reason)])
+    if listed.wheels:
+        outcome = url_checks.examine_wheel(listed.wheels[0])
+    elif listed.index_files:
+        outcome = url_checks.examine_index_file(file)
+    else:
+        reason = "the file is neither a wheel nor a *-variants.json file"
+        if is_newer_format(file.filename):
+            reason = NEWER_FORMAT
+        return Report.of((), [UncheckedTarget(redact(plain_url), FileProblem.reference, reason)])
+    count = CheckedCounts(len(listed.wheels), len(listed.index_files), 1)
+    return Report.of(outcome.findings, filter(None, [outcome.unchecked]), count)
 
 
 def _name_of(file: File) -> str:
@@ -179,6 +180,7 @@ class _ProjectChecks:
         now: datetime,
         progress: Progress,
     ) -> Report:
+        """Check the files of releases, and return all findings."""
         count = CheckedCounts(releases=len(releases))
         progress.start(sum(1 for listed in releases.values() for _ in listed.files))
         with ThreadPoolExecutor(_THREADS) as pool:
@@ -311,7 +313,7 @@ def _server(file: File) -> object:
 
 
 def _unreachable(file: File) -> UncheckedTarget:
-    """Return the same value for all files of a server, so that it is reported once."""
+    """Return the server of a file as unchecked; the equal values of its files are reported once."""
     server = origin(file.url)
     where = f"{server.scheme}://{server.host}:{server.port}"
     return UncheckedTarget(where, Unreachable.reference, "the server cannot be reached")

@@ -62,10 +62,10 @@ def claim_findings(
     yield from _level_findings(binaries, claimed.get(_X86_64, {}), location)
     yield from _amd_findings(binaries, claimed.get(_AMD, {}).get("gfx_arch", ()), location)
     nvidia = claimed.get(_NVIDIA, {})
-    if properties is not None and properties and not nvidia.get("sm_arch"):
+    if properties and not nvidia.get("sm_arch"):
         yield from _no_arch_findings(binaries, location, claims_nvidia=bool(nvidia))
     if nvidia:
-        yield from _code_findings(binaries, nvidia.get("sm_arch", ()), location)
+        yield from _nvidia_findings(binaries, nvidia.get("sm_arch", ()), location)
         yield from _driver_findings(binaries, nvidia, location)
 
 
@@ -106,7 +106,7 @@ def _no_arch_findings(
         )
 
 
-def _code_findings(
+def _nvidia_findings(
     binaries: Binaries, values: Sequence[str], location: Location
 ) -> Iterator[Finding]:
     """Compare the values of ``sm_arch`` with the present code (B-60, P-90, P-91)."""
@@ -195,7 +195,7 @@ def _amd_findings(
 
 
 def _has_value(code: DeviceCode, value: str) -> bool:
-    """Return whether an image covers a value; code of the family 100f covers ``100_real``, too."""
+    """Return whether code covers a value; that of the family 100f covers ``100_real``, too."""
     kind = "virtual" if code.kind is CodeKind.PTX else "real"
     return value in code.values or (bool(code.values) and value == f"{code.number}_{kind}")
 
@@ -295,6 +295,7 @@ def _ptx_findings(
 
 
 def _bound(values: Sequence[str]) -> _Bound | None:
+    """Return the lowest of the values of ``cuda_version_lower_bound``; None if there is none."""
     bounds = (
         _Bound(value, (version.major, version.minor))
         for value in values

@@ -36,7 +36,7 @@ _GENERIC_FILES = frozenset(
     """.split()  # noqa: SIM905  # likewise
 )
 _EXTENSION = pattern(
-    r"(?P<module>[^/]+?)\.(?:cpython-(?P<cpython>\d+)t?(?:-[\w-]+)?\.so|(?P<abi3>abi3t?)(?:-[\w-]+)?\.so"
+    r"(?P<module>[^/]+?)\.(?:cpython-(?P<cpython>\d+)t?(?:-[\w-]+)?\.so|abi3t?(?:-[\w-]+)?\.so"
     r"|pypy\d+-[\w-]+\.so|(?:cp(?P<windows>\d+)t?-\w+\.)?pyd)"
 )
 """File names that identify extension modules; a plain ``.so`` may be any library."""
@@ -205,15 +205,14 @@ def _native_findings(
         yield from _portable_findings(modules, libraries, location)
         return
     pythons = {tag.interpreter for tag in tags}
-    if not all(_CPYTHON_3.fullmatch(python) for python in pythons):
+    admits_later_pythons = any(tag.abi in ("abi3", "abi3t", "none") for tag in tags)
+    if admits_later_pythons or not all(map(_CPYTHON_3.fullmatch, pythons)):
         return
     versions = {int(python[2:]) for python in pythons}
     foreign = [
         files[0][0]
         for files in modules.values()
         if all(version is not None and version not in versions for _, version in files)
-        # These ABIs admit later Pythons.
-        and not any(tag.abi in ("abi3", "abi3t", "none") for tag in tags)
     ]
     if foreign:
         message = f"{listed_briefly(foreign)} cannot be imported by {', '.join(sorted(pythons))}"
@@ -228,6 +227,7 @@ def is_library(name: str) -> bool:
 def _portable_findings(
     modules: dict[str, list[tuple[str, int | None]]], libraries: Sequence[str], location: Location
 ) -> Iterator[Finding]:
+    """Yield a finding about native code in a wheel for any platform."""
     if modules:
         paths = [files[0][0] for files in modules.values()]
         message = (

@@ -166,7 +166,7 @@ def _modules(paths: Iterable[str]) -> set[str]:
     modules: set[str] = set()
     for path in paths:
         *folders, file = path.split("/")
-        modules.update(accumulate(folders[:_MAX_MODULE_DEPTH], "{}.{}".format))
+        modules.update(accumulate(folders[:_MAX_MODULE_DEPTH], "{}.{}".format))  # all above it
         name, _, ending = file.partition(".")
         # As `kernels.py`, `kernels.cpython-313-x86_64-linux-gnu.so`.
         if ending in ("py", "pyc") or file.endswith((".so", ".pyd")):

@@ -41,6 +41,7 @@ class LinuxPolicy(Struct, frozen=True):
         """
         if _LOADER.fullmatch(name) or name in self.libraries:
             return True
+        # Policies name the library of musl libc.so; binaries name its file, libc.musl-x86_64.so.1.
         return "libc.so" in self.libraries and _MUSL.fullmatch(name) is not None
 
     def is_too_new(self, symbol: str) -> bool:

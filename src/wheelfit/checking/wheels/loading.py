@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 from collections import defaultdict
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -88,34 +87,26 @@ def _severity(path: SearchPath, *, is_only: bool) -> Severity | None:
         return Severity.NOTE if _ENVIRONMENT_FOLDERS.fullmatch(path.folder) else Severity.WARNING
     if path.folder is not None or path.text.rstrip("/") in _DEFAULT_FOLDERS:
         return None
-    if path.text.startswith(("@executable_path", "@rpath")) or (is_only and not path.text):
+    if path.text.startswith(("@executable_path", "@rpath")):
         return None
+    if is_only and not path.text:
+        return None  # an empty RPATH has no effect; only beside others is it the current folder
     return Severity.WARNING
 
 
-class _BundledLibraries:
-    """The libraries in a wheel, and those that its binaries need from elsewhere."""
-
-    def __init__(self, binaries: Iterable[Binary]) -> None:
-        self._binaries = tuple(binaries)
-
-    @cached_property
-    def names(self) -> frozenset[str]:
-        """Every name by which a library of the wheel can be loaded."""
-        names = {posixpath.basename(binary.member) for binary in self._binaries}
-        names |= {posixpath.basename(binary.soname) for binary in self._binaries if binary.soname}
-        return frozenset(names)
-
-    def missing(self, kind: Format, machines: frozenset[str]) -> dict[str, list[Binary]]:
-        """Return the needed libraries outside of the wheel, with the binaries that need them."""
-        needed_by: dict[str, list[Binary]] = defaultdict(list)
-        for binary in self._binaries:
-            if binary.format is not kind or machines.isdisjoint(binary.machines):
-                continue
+def _missing_libraries(
+    native: Sequence[Binary], kind: Format, machines: frozenset[str]
+) -> dict[str, list[Binary]]:
+    """Return the needed libraries outside of the wheel, with the binaries that need them."""
+    bundled = {posixpath.basename(binary.member) for binary in native}
+    bundled |= {posixpath.basename(binary.soname) for binary in native if binary.soname}
+    needed_by: dict[str, list[Binary]] = defaultdict(list)
+    for binary in native:
+        if binary.format is kind and not machines.isdisjoint(binary.machines):
             for name in binary.needed:
-                if posixpath.basename(name) not in self.names:
+                if posixpath.basename(name) not in bundled:
                     needed_by[name].append(binary)
-        return needed_by
+    return needed_by
 
 
 def library_findings(
@@ -127,7 +118,7 @@ def library_findings(
 ) -> Iterator[Finding]:
     """Yield findings about libraries and symbol versions that a platform tag does not guarantee."""
     missing_by_clause: dict[str, dict[str, list[Binary]]] = defaultdict(dict)
-    for name, binaries in _BundledLibraries(native).missing(Format.ELF, machines).items():
+    for name, binaries in _missing_libraries(native, Format.ELF, machines).items():
         if policy.has_library(name):
             yield from _version_findings(name, binaries, tag, policy, location)
         elif _DRIVERS.fullmatch(name):
@@ -178,7 +169,7 @@ def macos_library_findings(native: Sequence[Binary], location: Location) -> Iter
     machines = frozenset(machine for binary in native for machine in binary.machines)
     missing = {
         name: binaries
-        for name, binaries in _BundledLibraries(native).missing(Format.MACHO, machines).items()
+        for name, binaries in _missing_libraries(native, Format.MACHO, machines).items()
         if name.startswith("/") and not name.startswith(_MACOS_SYSTEM_FOLDERS)
     }
     if missing:

@@ -98,7 +98,7 @@ def check_wheel(
             native = None
             if options.binaries:
                 try:
-                    native = _binaries(archive, instructions=options.instructions)
+                    native = _read_binaries(archive, instructions=options.instructions)
                 except InvalidWheel as error:
                     findings.append(location.finding(checks.DAMAGED_CONTENT, error.message))
     except InvalidWheel as error:
@@ -113,6 +113,7 @@ def check_wheel(
 
 
 def _libraries(archive: WheelArchive) -> tuple[LibraryFacts, ...]:
+    """Return the native libraries in RECORD, each with hash and size."""
     try:
         rows = archive.record().rows if f"{archive.dist_info}/RECORD" in archive else ()
     except InvalidWheel:
@@ -124,7 +125,7 @@ def _libraries(archive: WheelArchive) -> tuple[LibraryFacts, ...]:
     )
 
 
-def _binaries(archive: WheelArchive, *, instructions: bool) -> Binaries:
+def _read_binaries(archive: WheelArchive, *, instructions: bool) -> Binaries:
     # Imported here, as few users need these.
     from msgspec.structs import replace
 
@@ -234,7 +235,7 @@ def _archive_findings(
         )
         yield location.finding(checks.UNSOUND_ARCHIVE, message)
     names = [member.name for member in archive.members]
-    reported = {fault.message for fault in archive.tolerated}
+    reported = {fault.message for fault in archive.tolerated}  # they are among the faults above
     is_for_windows_only = all(tag.platform.startswith("win") for tag in archive.filename.tags)
     severity = Severity.ERROR if is_for_windows_only else Severity.WARNING
     for message in target_faults(names, is_windows=True):
@@ -248,7 +249,7 @@ def _check_for(fault: Fault) -> Check:
             return checks.WRONG_METADATA
         case _, "F-27":
             return checks.MISSING_DOCUMENT
-        case "RECORD", "":
+        case "RECORD", "":  # the only fault of RECORD without a rule
             return checks.RECORD_LEADS_OUT
         case _, "B-35" | "B-36":
             return checks.BAD_RECORD
