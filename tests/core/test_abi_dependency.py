@@ -115,6 +115,16 @@ class TestValues:
         (fault,) = check_document(json.dumps(made).encode())
         assert (fault.rule, fault.path) == ("P-47", "variants.bad.abi.torch")
 
+    def test_every_fault_of_a_label_is_reported(self) -> None:
+        """F-131: a label with several faulty features gets a fault for each."""
+        features = {"flash__attn": ["1"], "numpy": ["x"], "torch": ["y"]}
+        faults = check_document(document(bad=features))
+        assert [(fault.rule, fault.path) for fault in faults] == [
+            ("P-46", "variants.bad.abi.flash__attn"),
+            ("P-47", "variants.bad.abi.numpy"),
+            ("P-47", "variants.bad.abi.torch"),
+        ]
+
     @given(value=VALUES, version=VERSIONS)
     def test_matching_is_a_prefix_match(self, value: str, version: Version) -> None:
         """P-48: a value matches exactly what ``== value.*`` does."""

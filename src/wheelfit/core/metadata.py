@@ -168,8 +168,6 @@ def writing_faults(document: VariantDocument, layout: WrittenLayout = "850") -> 
             faults.append(Fault(path, f"it is unusable: {provider.reason}", "F-132"))
             reported_paths.add(path)
     written_faults = check_document(_WRITERS[layout](document))
-    if layout == "825":
-        return (*faults, *written_faults)
     return (*faults, *(fault for fault in written_faults if fault.path not in reported_paths))
 
 
@@ -225,10 +223,11 @@ def _without_invalid_abi_labels(parts: Parts, findings: Findings) -> Parts:
         reason = None
         for feature, values in properties.features():
             if feature.namespace in namespaces:
-                fault = abi_dependency.fault(feature.name, values)
-                if fault is not None:
+                problem = abi_dependency.fault(feature.name, values)
+                if problem is not None:
                     steps = ("variants", label, feature.namespace, feature.name)
-                    reason = reason or str(findings.add_fault(steps, *fault))
+                    fault = findings.add_fault(steps, *problem)
+                    reason = reason or str(fault)
         if reason is None:
             kept[label] = properties
         else:
