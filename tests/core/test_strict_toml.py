@@ -31,8 +31,10 @@ def test_a_document() -> None:
         (b"a = " + b"[" * 100_000, "nested deeper than the limit of 32"),
         (b"a" * 3_000_000, "after a key"),
         (b'a = "' + b"." * 5_000_000 + b'"', "more than 4194304 bytes"),
+        (b"[[a]]\n" * 130_000, "more than 1000000 entries"),
+        (b" [[a]]\n" * 130_000, "more than 1000000 entries"),
     ],
-    ids=range(13),
+    ids=range(15),
 )
 def test_what_is_refused(data: bytes, message: str) -> None:
     """P-44: what is none, or would take the parser for ever, is refused with the reason."""

@@ -83,21 +83,18 @@ def _line_and_column(before: bytes) -> str:
 
 def _check_skeleton(skeleton: str, limits: TomlLimits) -> None:
     """Check the size and depth of a text whose parts without punctuation are an ``s``."""
-    tables = skeleton.count("\n[") + skeleton.count("{")
+    # Blanks before a header are an ``s``, too.
+    tables = skeleton.count("\n[") + skeleton.count("\ns[") + skeleton.count("{")
     entries = sum(skeleton.count(sign) for sign in "=,.") + 8 * tables
     if entries > limits.entries:
         raise ValueError(f"it has more than {limits.entries} entries")
-    if _long_key(limits.depth).search(skeleton) is not None:
+    if re.search(rf"(?:s\.){{{limits.depth}}}", skeleton):  # a dotted key of so many parts
         _too_deep(limits)
     depth = 0
     for bracket in re.finditer(r"[\[\]{}]", skeleton):
         depth += 1 if bracket[0] in "[{" else -1
         if depth >= limits.depth:
             _too_deep(limits)
-
-
-def _long_key(parts: int) -> re.Pattern[str]:
-    return re.compile(rf"(?:s\.){{{parts}}}")
 
 
 def _check_values(root: dict[str, Any], limits: TomlLimits) -> None:
