@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from wheelfit.core.toml_edits import remove_key
+from wheelfit.core.toml_edits import create, remove_key
 
 PATH = ("tool", "uv", "sources", "old")
 HEAD = "# mine\n[project]\nname = 'demo'\n"
@@ -62,3 +62,17 @@ def test_every_form(before: str, after: str) -> None:
 def test_at_the_end() -> None:
     """The last table of a file goes with the empty line before it."""
     assert remove_key(HEAD + "\n[tool.uv.sources]\nold = 1\n", PATH) == HEAD
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("a = {}\n", 'a = {c = ["d"]}\n'),
+        ("a = { }\n", 'a = { c = ["d"] }\n'),
+        ("a = {b = 1}\n", 'a = {b = 1, c = ["d"]}\n'),
+        ("a = { b = 1 }\n", 'a = { b = 1, c = ["d"] }\n'),
+    ],
+)
+def test_a_list_in_an_inline_table(before: str, after: str) -> None:
+    """A new list has the spaces of the braces around it."""
+    assert create(before, ("a", "c"), "d", after="a") == after

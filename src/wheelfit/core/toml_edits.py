@@ -63,6 +63,7 @@ def _find_value(
 
 
 def _without_pair(text: str, value: _Span, beside: Sequence[_Span], braces: _Span | None) -> str:
+    """Return a document without a key and its value, whose spans `_find_value` returned."""
     first, stop = value
     if braces is None:
         end = text.find("\n", stop)
@@ -140,13 +141,12 @@ def remove(text: str, path: tuple[str, ...], place: int) -> str:
     has_line = _stands_first(text, first) and "\n" in text[behind : stop - 1]
     if has_line and (not rest.strip() or rest.lstrip().startswith("#")):
         cut = text.rindex("\n", 0, first), behind + len(rest)
-    elif comma is None and place:
+    elif comma is None and place:  # the last one: the comma before it is removed
         cut = elements[place - 1][1], end
     else:
         cut = first, behind + len(rest) - len(rest.lstrip(" "))
-    inside = text[start + 1 : cut[0]] + text[cut[1] : stop - 1]
-    if not inside.strip():
-        cut, inside = (start + 1, stop - 1), ""
+    if not (text[start + 1 : cut[0]] + text[cut[1] : stop - 1]).strip():
+        cut = start + 1, stop - 1
     return text[: cut[0]] + text[cut[1] :]
 
 
@@ -168,7 +168,7 @@ def create(text: str, path: tuple[str, ...], value: str, *, after: str) -> str:
             text, [end for _, end, steps in blocks_of(text) if steps == table], new
         )
     if table in values:  # an inline table
-        return _insert_pair(text, values[table], f"{key} = [{element}] ")
+        return _insert_pair(text, values[table], f"{key} = [{element}]")
     if siblings:  # dotted keys
         line = text.count("\n", 0, max(end for _, end in siblings)) + 1
         above = [steps for at, steps in headers if at <= line]
@@ -205,9 +205,10 @@ def add_table(
 
 def _insert_pair(text: str, braces: _Span, pair: str) -> str:
     """Insert a key with its value at the end of an inline table."""
-    head, tail = text[: braces[1] - 1].rstrip(), text[braces[1] - 1 :]
-    separator = "" if head.endswith("{") else ", "
-    return f"{head}{separator}{pair}{tail}"
+    head = text[: braces[1] - 1].rstrip()
+    blanks = text[len(head) : braces[1] - 1]
+    separator = blanks if head.endswith("{") else ", "
+    return f"{head}{separator}{pair}{blanks}{text[braces[1] - 1 :]}"
 
 
 def _insert_lines_after(text: str, ends: Sequence[int], new: str) -> str:
