@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from wheelfit.core.compatible_tags import linux_platforms, macos_platforms, shorten
+from wheelfit.core.compatible_tags import linux_platforms, macos_platforms
 from wheelfit.core.host_file import HostFile
 from wheelfit_runtime.platforms import overrides
 
@@ -69,7 +69,7 @@ def overridden_target(
         in_effect.append(f"{variable}={text}")
     if not in_effect:
         return target, (), tuple(problems)
-    # The values that a platform implies would lack those of the system.
+    # All values are stated: those that platform tags imply have no release and version of a system.
     environment = dict(target.environment) | values
     described = HostFile(platforms=platforms, environment=environment)
     return described.target(target, target.name), tuple(in_effect), tuple(problems)
@@ -77,10 +77,7 @@ def overridden_target(
 
 def _with_glibc(target: Target, minor: int | None) -> tuple[str, ...]:
     """Return the platform tags of a target with another minor version of glibc; None: with none."""
-    machine = target.architecture
-    short = shorten(
-        target.tags.tags, target.environment["implementation_name"], target.python_full_version
-    )
+    short = target.short_tags
     platforms = short.platforms if short else ()
     musl = tuple(tag for tag in platforms if tag.startswith("musllinux"))
-    return (*linux_platforms(machine, glibc=minor), *musl)
+    return (*linux_platforms(target.architecture, glibc=minor), *musl)

@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.core.compatible_tags import shorten
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -77,10 +75,12 @@ def host_differences(left: HostFile, right: HostFile, base: Target) -> tuple[Dif
 
 def _target_differences(left: Target, right: Target) -> Iterator[Difference]:
     yield Difference("interpreter", (_interpreter(left),), (_interpreter(right),))
-    parts = [_parts(left), _parts(right)]
-    for number, path in enumerate(("abi", "platform")):
-        yield Difference(path, parts[0][number], parts[1][number])
-    if parts[0] == parts[1]:
+    left_parts, right_parts = _abis_and_platforms(left), _abis_and_platforms(right)
+    for path, left_tags, right_tags in zip(
+        ("abi", "platform"), left_parts, right_parts, strict=True
+    ):
+        yield Difference(path, left_tags, right_tags)
+    if left_parts == right_parts:
         yield Difference("tags", tuple(map(str, left.tags)), tuple(map(str, right.tags)))
     for name in sorted(left.environment.keys() | right.environment.keys()):
         if not name.startswith(("python_", "implementation_")):
@@ -93,18 +93,13 @@ def _interpreter(target: Target) -> str:
     return f"{target.environment['implementation_name']} {target.python_full_version}"
 
 
-def _parts(target: Target) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _abis_and_platforms(target: Target) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the ABI tags and the platform tags of a target, best first."""
-    short = shorten(
-        target.tags.tags, target.environment["implementation_name"], target.python_full_version
-    )
+    short = target.short_tags
     if short is not None:
         return short.abis, short.platforms
-    tags = tuple(target.tags)
-    return (
-        tuple(dict.fromkeys(tag.abi for tag in tags if tag.abi != "none")),
-        tuple(dict.fromkeys(tag.platform for tag in tags if tag.platform != "any")),
-    )
+    abis = dict.fromkeys(tag.abi for tag in target.tags if tag.abi != "none")
+    return tuple(abis), target.platforms
 
 
 def _entry_pairs(
@@ -126,23 +121,20 @@ def _entry_pairs(
         yield path, by_filters[0].get(filters), by_filters[1].get(filters)
 
 
-def _filters(entry: HostProvider | None) -> tuple[str, ...]:
-    """Return the plugin and versions an entry applies to."""
-    if entry is None:
-        return ()
-    return (*((entry.plugin_api,) if entry.plugin_api else ()), *entry.resolved)
+def _filters(entry: HostProvider) -> tuple[str, ...]:
+    """Return the plugin and versions an entry applies to; empty: any."""
+    return tuple(filter(None, (entry.plugin_api, *entry.resolved)))
 
 
 def _entry_differences(
     path: str, left: HostProvider | None, right: HostProvider | None
 ) -> Iterator[Difference]:
-    entries = (left, right)
     yield Difference(path, (_status(left),), (_status(right),))
     if left is not None and right is not None:
         yield Difference(f"{path} :: for plugins", _filters(left), _filters(right))
     features = [
         {feature.name: feature.values for feature in entry.features} if entry else {}
-        for entry in entries
+        for entry in (left, right)
     ]
     yield Difference(f"{path} :: features", tuple(features[0]), tuple(features[1]))
     for name in sorted(features[0].keys() | features[1].keys()):

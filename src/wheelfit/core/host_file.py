@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from msgspec import structs
 from packaging.utils import canonicalize_name
 
-from wheelfit.core.compatible_tags import interpreter_values, platform_values, shorten, tags_for
+from wheelfit.core.compatible_tags import interpreter_values, platform_values, tags_for
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.target import Target
 from wheelfit_runtime.platforms.features import (
@@ -168,8 +168,8 @@ class HostFile:
         """
         implementation = target.environment["implementation_name"]
         version = target.python_full_version
-        short = shorten(target.tags.tags, implementation, version)
-        platforms = short.platforms if short else _platforms(target)
+        short = target.short_tags
+        platforms = target.platforms
         implied = interpreter_values(implementation, version)
         if platforms:
             implied |= platform_values(platforms[0])
@@ -209,30 +209,22 @@ class HostFile:
     def _tags(self, base: Target) -> tuple[Tag, ...]:
         if self.interpreter is not None and self.interpreter.tags:
             return self.interpreter.tags
-        implementation = base.environment["implementation_name"]
-        version = base.python_full_version
-        current = shorten(base.tags.tags, implementation, version)
-        platforms = self.platforms or (current.platforms if current else _platforms(base))
         if self.interpreter is None:
+            if not self.platforms:
+                return base.tags.tags
+            current = base.short_tags
             abis = current.abis if current else ()
-            return (
-                tags_for(implementation, version, abis, platforms)
-                if self.platforms
-                else base.tags.tags
-            )
+            implementation = base.environment["implementation_name"]
+            return tags_for(implementation, base.python_full_version, abis, self.platforms)
         return tags_for(
             self.interpreter.implementation,
             self.interpreter.version,
             self.interpreter.abis,
-            platforms,
+            self.platforms or base.platforms,
         )
 
 
 _UNANSWERED: Final = frozenset([Status.UNKNOWN, Status.FAILED])
-
-
-def _platforms(target: Target) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(tag.platform for tag in target.tags if tag.platform != "any"))
 
 
 _KINDS: Final = {"file": "host file ", "preset": "preset ", "machine": ""}

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 from packaging.version import InvalidVersion, Version
 
+from wheelfit.core.compatible_tags import ShortTags, shorten
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import InvalidMarker
 
@@ -89,6 +90,17 @@ class Target(Struct, frozen=True):
 
     def __hash__(self) -> int:
         return hash((self.name, self.tags, self.python_full_version))
+
+    @property
+    def platforms(self) -> tuple[str, ...]:
+        """The platform tags, best first; without ``any``."""
+        return tuple(dict.fromkeys(tag.platform for tag in self.tags if tag.platform != "any"))
+
+    @property
+    def short_tags(self) -> ShortTags | None:
+        """The ABI and platform tags from which all tags follow; None if they do not."""
+        implementation = self.environment["implementation_name"]
+        return shorten(self.tags.tags, implementation, self.python_full_version)
 
     @property
     def architecture(self) -> str:

@@ -71,21 +71,20 @@ def conda_platform(file: HostFile, target: Target) -> tuple[CondaPlatform, tuple
 
     :raises UserError: ``invalid-host-file``; conda has no such platform.
     """
-    tags = tuple(dict.fromkeys(tag.platform for tag in target.tags if tag.platform != "any"))
-    subdir = _subdir(target, tags)
+    subdir = _subdir(target)
     entries: dict[str, HostProvider] = {}
     for entry in file.providers:
         entries.setdefault(entry.namespace, entry)
     packages = [
         *_processor_package(entries, subdir),
         *_cuda_packages(entries.get("nvidia")),
-        *_system_packages(target, tags),
+        *_system_packages(target),
     ]
     return CondaPlatform(subdir, tuple(sorted(packages))), tuple(_omission_notes(entries))
 
 
-def _subdir(target: Target, tags: tuple[str, ...]) -> str:
-    values = platform_values(tags[0]) if tags else {}
+def _subdir(target: Target) -> str:
+    values = platform_values(target.platforms[0]) if target.platforms else {}
     system = values.get("platform_system", target.environment.get("platform_system", ""))
     for subdir, platform in SUBDIRS.items():
         platform_system, _, architecture = platform.partition("-")
@@ -153,10 +152,10 @@ _WINDOWS: Final = re.compile(r"\d+(?:\.\d+){1,2}")
 _UNKNOWN: Final = "0"
 
 
-def _system_packages(target: Target, tags: tuple[str, ...]) -> Iterator[VirtualPackage]:
+def _system_packages(target: Target) -> Iterator[VirtualPackage]:
     for name, pattern in ((GLIBC, _GLIBC_TAG), (MUSL, _MUSL_TAG), (OSX, _OSX_TAG)):
-        # The best tag of its kind comes first.
-        match = next(filter(None, map(pattern.fullmatch, tags)), None)
+        # The first tag with the name of a library has its newest version.
+        match = next(filter(None, map(pattern.fullmatch, target.platforms)), None)
         if match is not None:
             yield VirtualPackage(name, match[1].replace("_", "."))
     system = target.environment.get("platform_system")

@@ -103,8 +103,7 @@ class HostReport:
     @property
     def platforms(self) -> tuple[str, ...]:
         """The platforms of its wheel tags, the best first."""
-        tags = self.target.tags
-        return tuple(dict.fromkeys(tag.platform for tag in tags if tag.platform != "any"))
+        return self.target.platforms
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""

@@ -68,15 +68,12 @@ class ClientDescription:
         platforms = self.platforms
         client_values = platform_values(platforms[0]) if platforms else {}
         if any(base.environment.get(key) != client_values.get(key) for key in _PLATFORM_VARIABLES):
-            platforms = tuple(
-                dict.fromkeys(tag.platform for tag in base.tags if tag.platform != "any")
-            )
+            platforms = base.platforms
         same_python = (version.major, version.minor) == (
             base.python_full_version.major,
             base.python_full_version.minor,
         ) and self.implementation == base.environment.get("implementation_name")
-        base_platforms = {tag.platform for tag in base.tags} - {"any"}
-        if same_python and base_platforms == set(platforms):
+        if same_python and set(base.platforms) == set(platforms):
             return base
         if not platforms:
             return None
