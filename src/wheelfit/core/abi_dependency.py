@@ -189,7 +189,7 @@ def _branches_of_feature(
             if outer in more_exact:
                 more_exact[outer].append(value)
     for value in recent_values:
-        matching = frozenset(holder for holder in _including_values(value) if holder in more_exact)
+        matching = frozenset(outer for outer in _including_values(value) if outer in more_exact)
         if matching <= excluded:
             continue
         specifier = ",".join([f"=={value}.*", *(f"!={inner}.*" for inner in more_exact[value])])
@@ -246,7 +246,7 @@ def abi_namespaces(providers: Mapping[str, Provider]) -> frozenset[str]:
 
 
 def detect(namespace: str, document: VariantDocument, known: KnownVersions) -> Detection:
-    """Return the supported values of a namespace of the provider (P-51)."""
+    """Return the supported values of a namespace whose provider is the ABI dependency (P-51)."""
     features, sources = [], []
     for name, values in document.named_values(namespace).items():
         project = project_of(name)
@@ -289,13 +289,11 @@ def read_override(text: str) -> tuple[dict[NormalizedName, KnownVersion], tuple[
     versions: dict[NormalizedName, KnownVersion] = {}
     ignored = []
     for item in filter(None, (part.strip() for part in text.split(","))):
-        name, equals, version_text = item.partition("==")
+        name, _, version_text = item.partition("==")
         try:
             version = parse_version(version_text.strip())
             project = canonicalize_name(name.strip(), validate=True)
-        except (InvalidVersion, ValueError):
-            equals = ""
-        if not equals:
+        except (InvalidVersion, InvalidName):
             ignored.append(f"{item!r} is ignored, write it as torch==2.8.0")
             continue
         versions[project] = KnownVersion(version, f"is declared by {ABI_OVERRIDE}")

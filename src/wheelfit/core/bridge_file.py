@@ -51,8 +51,7 @@ def parse_family(data: bytes, *, where: str = "") -> BridgeFamily:
     except ValueError as error:
         faults.append(Fault("", str(error)))
     else:
-        file_format = content.get("format", FORMAT)
-        if type(file_format) is int and file_format > FORMAT:
+        if file_format := _newer_format(content):
             faults.append(Fault("format", f"is {file_format}, for a newer wheelfit than this one"))
         else:
             family = _family(Table(content, faults))
@@ -69,9 +68,13 @@ def newer_format(data: bytes) -> int | None:
     from wheelfit.core.strict_toml import load
 
     try:
-        file_format = load(data).get("format")
+        return _newer_format(load(data))
     except ValueError:
         return None
+
+
+def _newer_format(content: dict[str, Any]) -> int | None:
+    file_format = content.get("format")
     return file_format if type(file_format) is int and file_format > FORMAT else None
 
 
@@ -98,19 +101,19 @@ def _family(table: Table) -> BridgeFamily:
     elif type(checked) is not date:
         table.must_be("a date, such as 2026-11-22", checked, "checked")
     family = BridgeFamily(
-        name,
-        tuple(projects) or (name,),
-        tuple(members),
-        source,
-        checked if type(checked) is date else date.min,
-        _line(table, "says", is_required=True),
-        _line(table, "no-fit"),
-        tuple(table.each("extras", _canonical_name)),
-        table.flag("by-default"),
-        table.flag("exclusive", default=True),
-        base.rstrip("/"),
-        table.strings("hosts"),
-        table.flag("registry"),
+        name=name,
+        projects=tuple(projects) or (name,),
+        members=tuple(members),
+        source=source,
+        checked=checked if type(checked) is date else date.min,
+        says=_line(table, "says", is_required=True),
+        no_fit=_line(table, "no-fit"),
+        extras=tuple(table.each("extras", _canonical_name)),
+        by_default=table.flag("by-default"),
+        exclusive=table.flag("exclusive", default=True),
+        base=base.rstrip("/"),
+        hosts=table.strings("hosts"),
+        registry=table.flag("registry"),
     )
     if not family.no_fit and members and all(member.when for member in members):
         table.fault("is missing, and there are machines that get no member", "no-fit")
@@ -172,26 +175,27 @@ def _member(row: Table, name: NormalizedName, base: str) -> FamilyMember:
     if sum(key in row for key in ("files", "index", "page")) > 1:
         row.fault("must have one of files, index and page, or none for the registry")
     return FamilyMember(
-        distribution,
-        label,
-        when,
-        _versions(row),
-        row.strings("platforms"),
-        tuple(row.each("projects", _project_pattern)),
-        tuple(row.each("extras", _canonical_name)),
-        tuple(row.each("requires", _requirement)),
-        _line(row, "local"),
-        _location(row, "index"),
-        _location(row, "page"),
-        tuple(row.each("files", _wheel)),
+        distribution=distribution,
+        label=label,
+        when=when,
+        versions=_versions(row),
+        platforms=row.strings("platforms"),
+        projects=tuple(row.each("projects", _project_pattern)),
+        extras=tuple(row.each("extras", _canonical_name)),
+        requires=tuple(row.each("requires", _requirement)),
+        local=_line(row, "local"),
+        index=_location(row, "index"),
+        page=_location(row, "page"),
+        files=tuple(row.each("files", _wheel)),
     )
 
 
 def _label(row: Table) -> Label | None:
     text = _line(row, "label")
     label = row.parsed(parse_label, text, "label") if text else None
-    for fault in () if label is None else writer_faults(label):
-        row.fault(fault, "label", rule="F-4")
+    if label is not None:
+        for fault in writer_faults(label):
+            row.fault(fault, "label", rule="F-4")
     return label
 
 
@@ -207,7 +211,8 @@ def _when(row: Table) -> PropertySet:
             for value in features.strings(feature):
                 text = f"{namespace} :: {feature} :: {value}"
                 parsed = features.parsed(parse_property, text, feature)
-                properties += [] if parsed is None else [parsed]
+                if parsed is not None:
+                    properties.append(parsed)
     return PropertySet(properties)
 
 
@@ -272,9 +277,10 @@ def _canonical_name(text: str) -> NormalizedName:
 
 def _project_pattern(text: str) -> str:
     """Return the name of a project, or the beginning of names followed by ``*``."""
-    name = text.removesuffix("*")
-    # `_canonical_name` raises for an invalid name; a beginning may end with a dash.
-    return text if text != name and _canonical_name(name.strip("-")) else str(_canonical_name(text))
+    if not text.endswith("*"):
+        return _canonical_name(text)
+    _canonical_name(text[:-1].strip("-"))  # raises for an invalid beginning
+    return text
 
 
 def _requirement(text: str) -> str:

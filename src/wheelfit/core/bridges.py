@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 ANY_VERSION = SpecifierSet("")
 PLUGINS = {row.namespace: row for row in reversed(EMULATED_PLUGINS)}
-"""The plugins of the namespaces of hardware that a condition may name."""
+"""The namespaces of hardware that a condition may name, each with the first of its plugins."""
 ABI = "abi_dependency"
 """The namespace of conditions on the versions of other packages."""
 _BUILD = "build"
@@ -49,6 +49,7 @@ class FamilyMember:
     when: PropertySet = PropertySet()
     """The properties a machine must support; empty: for any machine without a better member."""
     versions: SpecifierSet = ANY_VERSION
+    """The releases that it covers."""
     platforms: tuple[str, ...] = ()
     """The platforms of the wheels that it covers, such as ``linux_x86_64``; empty: all."""
     projects: tuple[str, ...] = ()
@@ -239,9 +240,7 @@ class BridgeFamily:
     def wheel_note(self, filename: WheelFilename) -> str:
         """Return the note on a wheel of the family; empty for a plain one."""
         member = self.member_of_wheel(filename)
-        return (
-            "" if member is None else f"by a bridge it is {member.location or member.distribution}"
-        )
+        return f"by a bridge it is {member.location or member.distribution}" if member else ""
 
     def member_of(
         self, label: Label, version: Version, project: NormalizedName | None = None
@@ -300,10 +299,10 @@ class BridgeFamily:
         used = dict.fromkeys(name for member in self.members for name in member.when.namespaces)
         providers = {name: _provider(name) for name in used}
         if self.is_of_indexes:
-            conditional = [str(member.label) for member in self.members if member.when]
-            builds = dict.fromkeys(conditional) or [NULL]
+            labels = dict.fromkeys(str(member.label) for member in self.members if member.when)
+            builds = list(labels) or [NULL]  # a list must not be empty
             providers = {
-                self._namespace: {"static-properties": {_BUILD: list(builds)}},
+                self._namespace: {"static-properties": {_BUILD: builds}},
                 **providers,
             }
         return {

@@ -78,6 +78,7 @@ class CoreMetadata(Struct, frozen=True):
     provides_extra: frozenset[NormalizedName] = frozenset()
     license: LicenseFields = NO_LICENSE
     where: str = ""
+    """The wheel, for errors."""
     digest: bytes = b""
     """SHA-256 of all of the metadata; empty if it was not read from a file. Ignored in
     comparisons."""
@@ -127,7 +128,7 @@ def read_metadata(data: bytes, where: str) -> CoreMetadata:
         if name in _FIELDS_READ:
             fields.setdefault(name, []).append(_text(value))
     for field_name, newest in _NEWEST_MAJOR.items():
-        format_version = _first_value(fields, field_name.lower()) or ""
+        format_version = _first_value(fields, field_name.lower())
         major = format_version.partition(".")[0]
         if major.isascii() and major.isdecimal() and (len(major) > 1 or int(major) > newest):
             raise InvalidWheel(

@@ -59,14 +59,14 @@ def read_host_file(
     :raises UserError: ``invalid-host-file``; the format has another version, a key is missing or
         misspelled, or a value is not valid.
     """
-    reader = _Reader(where, line_of)
-    root = _Table(mapping, reader)
+    report = _Report(where, line_of)
+    root = _Table(mapping, report)
     metadata = root.optional("metadata")
     if metadata is None:
         root.only(*_ROOT_KEYS)  # a misspelled key is the better error
         root.fail("metadata", "is missing", hint=f'write [metadata] version = "{FILE_VERSION}"')
     version = _file_version(metadata)
-    root.only(*_ROOT_KEYS)
+    root.only(*_ROOT_KEYS)  # only now, as a newer version may have more keys
     metadata.only("version", "created-by", "origin", "overrides")
     platform = root.optional("platform")
     interpreter = root.optional("interpreter")
@@ -82,12 +82,12 @@ def read_host_file(
         environment={} if environment is None else _environment(environment),
     )
     if file.platforms and not platform_values(file.platforms[0]) and not file.environment:
-        reader.notes.append(
+        report.notes.append(
             f"the marker values of platform {file.platforms[0]} are unknown; "
             "those of the current platform are used, unless [environment] has others"
         )
-    reader.notes += _notes_on_uv_file(file, root)
-    return replace(file, notes=tuple(reader.notes))
+    report.notes += _notes_on_uv_file(file, root)
+    return replace(file, notes=tuple(report.notes))
 
 
 _ROOT_KEYS: Final = ("metadata", "provider", "interpreter", "platform", "environment")
@@ -133,7 +133,7 @@ def _without_empty(mapping: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in mapping.items() if value}
 
 
-class _Reader(FirstFault):
+class _Report(FirstFault):
     """A reporter that raises the first fault of a host file, and collects notes."""
 
     def __init__(self, where: str, line_of: Callable[[str], int | None] | None) -> None:
@@ -145,7 +145,7 @@ class _Reader(FirstFault):
 
 class _Table(Table):
     __slots__ = ()
-    report: _Reader
+    report: _Report
 
     def fail(self, key: str, message: str, *, hint: str | None = None) -> NoReturn:
         """Raise the error for a key, as `fault` does; this one is typed as never returning."""
@@ -355,9 +355,7 @@ _LINUX_TAGS = re.compile(
     r"linux_(?P<machine>\S+) (?:many|musl)linux_[12]_(?P<minor>\d+)_(?P=machine)"
 )
 
-_MACOS_TAG = re.compile(
-    r"macosx_(?P<major>[1-9]\d{1,8})_(?P<minor>0|[1-9]\d{0,8})_(?P<machine>\S+)"
-)
+_MACOS_TAG = re.compile(r"macosx_(?P<major>\d{2})_(?P<minor>\d{1,2})_(?P<machine>\S+)")
 
 
 def _platform_mapping(platforms: tuple[str, ...]) -> dict[str, Any]:
@@ -369,12 +367,9 @@ def _platform_mapping(platforms: tuple[str, ...]) -> dict[str, Any]:
         if platforms == linux_platforms(machine, musl=minor):
             return {"machine": machine, "musl": f"1.{minor}"}
     if match := _MACOS_TAG.fullmatch(platforms[0]):
-        version, machine = f"{match['major']}.{match['minor']}", match["machine"]
-        supported = _MACOS_VERSION.fullmatch(version)
-        if supported and platforms == macos_platforms(
-            machine, int(supported[1]), int(supported[2])
-        ):
-            return {"machine": machine, "macos": version}
+        machine = match["machine"]
+        if platforms == macos_platforms(machine, int(match["major"]), int(match["minor"])):
+            return {"machine": machine, "macos": f"{match['major']}.{match['minor']}"}
     return {"tags": list(platforms)}
 
 

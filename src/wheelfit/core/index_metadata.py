@@ -41,8 +41,8 @@ def combine(documents: Iterable[tuple[str, VariantDocument]]) -> VariantDocument
     :raises ValueError: there is no document.
     """
     combined, conflicts = _combined(documents)
-    for conflict in conflicts:
-        raise conflict.error
+    if conflicts:
+        raise conflicts[0].error
     return combined
 
 
@@ -284,20 +284,20 @@ def _check_providers(
     conflicts: list[Contradiction],
 ) -> None:
     """Check that documents without providers use no namespace that the others lack (F-64)."""
-    without: list[tuple[str, VariantDocument]] = []
-    with_providers: list[tuple[str, VariantDocument]] = []
-    for where, document in documents:
-        (without if document.lacks_providers else with_providers).append((where, document))
+    without = [pair for pair in documents if pair[1].lacks_providers]
+    with_providers = [pair for pair in documents if not pair[1].lacks_providers]
     if not without or not with_providers:
         return
     known = {*providers, *(name for _, document in with_providers for name in document.priorities)}
-    first: dict[str, str] = {}
-    for where, document in reversed(without):
-        first.update(dict.fromkeys(document.priorities, where))
+    first_user: dict[str, str] = {}
+    for where, document in without:
+        for namespace in document.priorities:
+            first_user.setdefault(namespace, where)
     for namespace in priorities:
         if namespace not in known:
             steps, values = ("providers", namespace), (f"names {namespace}", "does not")
-            conflicts.append(Contradiction(first[namespace], with_providers[0][0], steps, values))
+            files = (first_user[namespace], with_providers[0][0])
+            conflicts.append(Contradiction(*files, steps, values))
 
 
 def _unusable(documents: Documents, conflicts: list[Contradiction]) -> dict[str, str]:

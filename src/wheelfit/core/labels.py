@@ -24,7 +24,7 @@ OLD_NULL = Label("00000000")
 """The label of the null variant in wheels of 2025, which is not converted (F-53)."""
 
 _LABEL = pattern(r"[0-9a-z_.]+")
-_USUAL = 32
+_USUAL_LENGTH = 32
 """Characters above which writers warn; old tools allow 16 (F-3)."""
 RESERVED_NAMES = frozenset(
     ["con", "prn", "aux", "nul"]
@@ -56,17 +56,18 @@ def writer_faults(label: Label) -> tuple[str, ...]:
     """Return the faults for which writers and indexes refuse a label that readers accept (F-4)."""
     faults: list[str] = []
     if not label.strip("."):
-        faults.append(f"the label {label[:_USUAL]!r} consists of dots only")
+        faults.append(f"the label {label[:_USUAL_LENGTH]!r} consists of dots only")
     if label.split(".", 1)[0] in RESERVED_NAMES:
-        faults.append(f"the label {label[:_USUAL]!r} is a reserved device name on Windows")
+        faults.append(f"the label {label[:_USUAL_LENGTH]!r} is a reserved device name on Windows")
     return tuple(faults)
 
 
 def writer_warnings(label: Label) -> tuple[str, ...]:
     """Return a writer's warnings for its user about a label (F-3)."""
-    if len(label) > _USUAL:
-        return (f"the label {label!r} has {len(label)} characters; choose at most {_USUAL} (F-3)",)
-    return ()
+    if len(label) <= _USUAL_LENGTH:
+        return ()
+    length = f"{len(label)} characters; choose at most {_USUAL_LENGTH} (F-3)"
+    return (f"the label {label!r} has {length}",)
 
 
 def derive_label(properties: PropertySet) -> Label:

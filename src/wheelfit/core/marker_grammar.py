@@ -144,7 +144,7 @@ def parse_expression(source: str, start: int = 0) -> Expression:
     :param source: the text; the part before ``start`` is used for errors only.
     :raises InvalidMarker: the text breaks the grammar, or F-105.
     """
-    return _Reader(source, start).marker()
+    return _Parser(source, start).marker()
 
 
 def format_expression(expression: Expression) -> str:
@@ -202,7 +202,7 @@ def _escape(match: re.Match[str]) -> str:
     )
 
 
-class _Reader:
+class _Parser:
     """A recursive-descent parser of one marker; ``position`` is that of the next character."""
 
     __slots__ = ("depth", "position", "source")
@@ -313,7 +313,7 @@ class _Reader:
     def unquoted(self, quoted: str, position: int) -> str:
         """Return the value of a quoted string; escapes are those of Python."""
         inner = quoted[1:-1]
-        if (inner.isprintable() and "\\" not in inner) or not re.search(_ESCAPED, inner):
+        if not re.search(_ESCAPED, inner):
             return inner
         text = re.sub(r"\\([4-7][0-7]{2}|.)", _without_warning, quoted, flags=re.DOTALL)
         try:

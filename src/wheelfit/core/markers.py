@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 # Compared as versions when the right side allows it (dependency specifiers, "Environment
 # Markers"); ``platform_release`` often is not a version and then compares as text.
-_VERSIONS = frozenset(
+_VERSION_VARIABLES = frozenset(
     ["implementation_version", "platform_release", "python_full_version", "python_version"]
 )
 
@@ -143,7 +143,7 @@ class Marker(Struct, frozen=True):
         else:
             requested = extras or {""}
         if len(requested) > 1 and not self._uses_extra:
-            requested = {""}
+            requested = {""}  # every extra has the same result
 
         def holds(extra: str) -> bool:
             return _evaluate(
@@ -226,7 +226,7 @@ def _holds(
     if name in SET_VARIABLES:
         left = canonicalize_name(left)
         right = right if isinstance(right, str) else {canonicalize_name(item) for item in right}
-    return _compare(left, comparison.operator, right, as_version=name in _VERSIONS)
+    return _compare(left, comparison.operator, right, as_version=name in _VERSION_VARIABLES)
 
 
 def _value(

@@ -124,7 +124,10 @@ def vocabulary_faults(
 def _feature(
     config: Mapping[str, object], warnings: dict[str, None], values_left: int
 ) -> FeatureConfig | str | None:
-    """Read a feature; a string is the reason the whole answer is unusable (P-27, P-34)."""
+    """Read a feature (P-27, P-34).
+
+    :return: None if it is dropped; a string is the reason the whole answer is unusable.
+    """
     name, values = config.get("name"), config.get("values")
     if not isinstance(name, str) or not is_name(name):
         warnings[f"{_shown(name)} is not a valid feature name and is dropped"] = None

@@ -76,7 +76,7 @@ class Plugins(Protocol):
     def refusal(self, question: PluginQuestion) -> str | None:
         """Return the reason a plugin may not be run, one clause; None when it may (P-14).
 
-        No source is read, and the plugin is not run.
+        No index is read, and the plugin is not run.
         """
         ...
 

@@ -156,10 +156,8 @@ def _read_head(head: str, text: str, marker: Marker | None) -> Requirement:
             pass  # packaging reports the fault below
         else:
             requested = (extra.strip() for extra in (extras or "").split(",") if extra.strip())
-            return Requirement(
-                canonicalize_name(name), frozenset(map(canonicalize_name, requested)), specifier,
-                None, marker,
-            )  # fmt: skip
+            names = frozenset(map(canonicalize_name, requested))
+            return Requirement(canonicalize_name(name), names, specifier, None, marker)
     from packaging import requirements  # 7 ms, rarely needed
 
     try:

@@ -231,7 +231,7 @@ class _Judge(Struct, eq=False):
             if better is not None:
                 reason = f"{fitting[0].label} is installed and still fits"
             verdicts.append(Verdict(fitting[0], "chosen", reason, self._declared(fitting[0])))
-            comparison = _Comparison(fitting[0], better is not None, self, self.ranking)
+            comparison = _Comparison(fitting[0], better is not None, self)
             verdicts += [
                 Verdict(filename, "compatible", comparison.reason, self._declared(filename))
                 for filename in fitting[1:]
@@ -276,21 +276,21 @@ class _Judge(Struct, eq=False):
         requested = f"the label {pinned} is requested; " if pinned is not None else ""
         if variant is not None and variant.key:
             return f"{requested}best fit: {self._best(variant)}"
-        has_variants = any(
+        rejects_variants = any(
             verdict.filename.label is not None
             for rejected in self._rejected
             for verdict in rejected
         )
         if winner.label is not None:
             null_variant = f"{requested}the variant without properties ({winner.label})"
-            if has_variants:
+            if rejects_variants:
                 return f"{null_variant}: no other variant fits"
             return f"{null_variant} fits everywhere"
-        if has_variants and not self.preferences.variants:
+        if rejects_variants and not self.preferences.variants:
             return f"the plain wheel: {_NO_VARIANTS}"
-        if has_variants and self.document is None:
+        if rejects_variants and self.document is None:
             return "the plain wheel: the variants have no usable metadata"
-        if has_variants:
+        if rejects_variants:
             return "the plain wheel: no variant fits"
         return "the best fitting wheel" if len(fitting) > 1 else "the only wheel that fits"
 
@@ -307,7 +307,6 @@ class _Comparison(Struct, eq=False):
     winner: WheelFilename
     is_installed: bool
     judge: _Judge
-    ranking: Ranking | None
     by_label: dict[Label, str] = field(default_factory=dict)
 
     def reason(self, verdict: Verdict) -> str:
@@ -338,7 +337,8 @@ class _Comparison(Struct, eq=False):
 
     def _other_label(self, filename: WheelFilename) -> str:
         winner, loser = self.judge.variant(self.winner), self.judge.variant(filename)
-        if winner is None or loser is None or self.ranking is None:
+        ranking = self.judge.ranking
+        if winner is None or loser is None or ranking is None:
             return "another wheel is preferred"
         preferred = f"{winner.label} is preferred"
         # F-66: the first key that differs decides, and one key more is better than none.
@@ -347,9 +347,9 @@ class _Comparison(Struct, eq=False):
                 continue
             # The same feature, with another value.
             if worse is not None and better[:2] == worse[:2]:
-                better_property, worse_property = self.ranking.best_properties((better, worse))
+                better_property, worse_property = ranking.best_properties((better, worse))
                 return f"{preferred}: {better_property} before {worse_property.value}"
-            (additional,) = self.ranking.best_properties((better,))
+            (additional,) = ranking.best_properties((better,))
             also = "also " if loser.key and set(loser.key) < set(winner.key) else ""
             return f"{preferred}: it {also}has {additional}"
         return f"{preferred}: the same properties fit, and its label comes first"

@@ -145,13 +145,19 @@ def agreements_named(text: str, agreements: Iterable[Agreement]) -> frozenset[st
 
 
 def with_user_agreements(own: Iterable[Agreement]) -> tuple[Agreement, ...]:
-    """Return the built-in agreements and a user's, which replace those of the same name."""
+    """Return the built-in agreements and a user's, which replace those of the same name.
+
+    :param own: the user's; of several with one name, the first is used.
+    """
     agreements = (*AGREEMENTS, *reversed([*own]))
     return tuple({agreement.name: agreement for agreement in agreements}.values())
 
 
 def binding_agreements(own: Iterable[Agreement], mixed: Iterable[str]) -> tuple[Agreement, ...]:
-    """Return the agreements that bind, built-in and a user's."""
+    """Return the agreements that bind, built-in and a user's.
+
+    :param mixed: the agreements that packages may break, as `agreements_named` reads them.
+    """
     known = with_user_agreements(own)
     not_binding = frozenset().union(*(agreements_named(text, known) for text in mixed))
     return tuple(agreement for agreement in known if agreement.name not in not_binding)

@@ -96,12 +96,13 @@ def names_builds(project: str) -> bool:
     >>> names_builds("cupy-cuda12x"), names_builds("tensorflow-cpu"), names_builds("numpy")
     (True, True, False)
     """
-    words = project.split("-")
+    names = tuple(row.name for _, row in _BUILDS)
     prefixes = [row.compact_prefix for _, row in _BUILDS if row.compact_prefix]
-    return not {"cpu", "gpu"}.isdisjoint(words) or any(
-        word.startswith(tuple(row.name for _, row in _BUILDS))
-        or any(word.removeprefix(prefix).isdecimal() for prefix in prefixes if prefix in word)
-        for word in words
+    return any(
+        word in ("cpu", "gpu")
+        or word.startswith(names)
+        or any(word.startswith(prefix) and word[len(prefix) :].isdecimal() for prefix in prefixes)
+        for word in project.split("-")
     )
 
 

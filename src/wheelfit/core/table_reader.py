@@ -203,7 +203,8 @@ class Table:
         for index, item in enumerate(items):
             if isinstance(item, str):
                 value = self.parsed(parse, item, key, index, rule=rule)
-                parsed += [] if value is None else [value]
+                if value is not None:
+                    parsed.append(value)
             else:
                 self.must_be("a string", item, key, index)
         return parsed

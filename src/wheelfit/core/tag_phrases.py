@@ -42,10 +42,10 @@ class TagPhrases:
             return "the target has no known tags"
         python_fits = any((tag.interpreter, tag.abi) in self._pythons for tag in tags)
         platform_fits = any(tag.platform in self._platforms for tag in tags)
-        built = _pythons(tags)
+        built = listed(pythons_in_words(tags), "or")
         if platform_fits and not python_fits:
             return f"built for {built}, this is {target_python}"
-        built_on = _described(tag.platform for tag in tags)
+        built_on = listed(platforms_in_words(tags), "or")
         target_platform = _system(next(iter(self._platforms)))[0]
         if python_fits and not platform_fits:
             if built_on == target_platform:  # the same system, but too new a version of it
@@ -71,10 +71,6 @@ def platforms_in_words(tags: Iterable[Tag]) -> tuple[str, ...]:
     return tuple(sorted({_system(tag.platform)[0] for tag in tags}, key=natural_sort_key))
 
 
-def _pythons(tags: Iterable[Tag]) -> str:
-    return listed(sorted({_python(tag) for tag in tags}), "or")
-
-
 def _python(tag: Tag) -> str:
     if tag.abi in ("none", tag.interpreter):
         return tag.interpreter
@@ -83,10 +79,6 @@ def _python(tag: Tag) -> str:
     if tag.abi.startswith(tag.interpreter):  # cp313t: free-threaded, cp38m, cp313d
         return tag.abi
     return f"{tag.interpreter} ({tag.abi})"
-
-
-def _described(platforms: Iterable[str]) -> str:
-    return listed(sorted({_system(platform)[0] for platform in platforms}), "or")
 
 
 _LINUX = re.compile(r"(manylinux|musllinux)_(\d+)_(\d+)_(\w+)")

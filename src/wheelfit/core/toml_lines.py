@@ -47,7 +47,7 @@ def with_lines(faults: Iterable[Fault], lines: Mapping[str, int]) -> list[Fault]
 
 def lines_of(text: str) -> Mapping[str, int]:
     """Return the line of every table, key and element, by its path."""
-    return {path_of(*steps): line for steps, line in _Walk(text).walk().items()}
+    return {path_of(*steps): line for steps, line in _Walk(text).lines.items()}
 
 
 def headers_of(text: str) -> tuple[tuple[int, tuple[str | int, ...]], ...]:
@@ -56,9 +56,7 @@ def headers_of(text: str) -> tuple[tuple[int, tuple[str | int, ...]], ...]:
     >>> headers_of('a = [\n["b"]]\n[c."d.e"]\n[[f]]\n')
     ((3, ('c', 'd.e')), (4, ('f', 0)))
     """
-    walk = _Walk(text)
-    walk.walk()
-    return tuple(walk.headers)
+    return tuple(_Walk(text).headers)
 
 
 def blocks_of(text: str) -> list[tuple[int, int, tuple[str | int, ...]]]:
@@ -87,9 +85,7 @@ def values_of(text: str) -> Mapping[tuple[str | int, ...], tuple[int, int]]:
     >>> values_of('a = [\n"b"]\n')
     {('a',): (4, 10), ('a', 0): (6, 9)}
     """
-    walk = _Walk(text)
-    walk.walk()
-    return dict(sorted(walk.values.items(), key=lambda item: item[1]))
+    return dict(sorted(_Walk(text).values.items(), key=lambda item: item[1]))
 
 
 _Steps = tuple[str | int, ...]
@@ -119,12 +115,14 @@ class _Walk:
                 self._starts.append(match.start())
             line += token.count("\n")
         self._index = 0
-        self._lines: dict[_Steps, int] = {}
         self._counts: dict[_Steps, int] = {}
+        """The number of tables so far in each array of tables."""
+        self.lines: dict[_Steps, int] = {}
         self.headers: list[tuple[int, _Steps]] = []
         self.values: dict[_Steps, tuple[int, int]] = {}
+        self._walk()
 
-    def walk(self) -> Mapping[_Steps, int]:
+    def _walk(self) -> None:
         table: _Steps = ()
         while (token := self._peek()) is not None:
             kind, text, line = token
@@ -134,7 +132,6 @@ class _Walk:
                 table = self._header(line)
             elif not self._pair(table):
                 self._index += 1  # a token that begins no pair
-        return self._lines
 
     def _peek(self) -> tuple[str, str, int] | None:
         return self._tokens[self._index] if self._index < len(self._tokens) else None
@@ -164,7 +161,7 @@ class _Walk:
         steps = self._resolved(self._key())
         self._index += 1 + is_array
         if is_array:
-            self._lines.setdefault(steps, line)
+            self.lines.setdefault(steps, line)
             count = self._counts[steps] = self._counts.get(steps, 0) + 1
             steps = (*steps, count - 1)
         self._mark(steps, 0, line)
@@ -183,10 +180,10 @@ class _Walk:
     def _mark(self, steps: _Steps, known: int, line: int) -> None:
         """Record a line for a value and for the tables that its dotted key creates."""
         for length in range(known + 1, len(steps) + 1):
-            self._lines.setdefault(steps[:length], line)
+            self.lines.setdefault(steps[:length], line)
 
     def _pair(self, table: _Steps) -> bool:
-        """Read ``key = value``; return whether there was one."""
+        """Read ``key = value``, or only the key; return whether there was one."""
         token = self._peek()
         parts = self._key()
         if not parts or token is None or not self._is_sign("="):

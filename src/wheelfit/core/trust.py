@@ -166,11 +166,6 @@ class SitePolicy(Struct, frozen=True):
         return None
 
     @property
-    def is_empty(self) -> bool:
-        """Whether there is no policy."""
-        return not self.files
-
-    @property
     def granted(self) -> tuple[TrustEntry, ...]:
         """The entries trusted by policy files, without the user."""
         return tuple(entry for file in self.files if file.grants_trust for entry in file.entries)
@@ -250,7 +245,7 @@ class PluginRules(Struct, frozen=True):
             }
             files = {name: digest for name, digest in files.items() if (name, digest) in allowed}
             for requirement in question.requirements:
-                if not _fitting(requirement, files):
+                if not _has_required_version(requirement, files):
                     return TrustedTree(
                         refusal=f"{requirement} is not in the list of {listing.where} "
                         '(plugins = "listed")'
@@ -291,7 +286,7 @@ def _trust_refusal(
             f"to trust it here: `{command}`"
         )
     files = {file.filename: file.sha256 for entry in applying for file in entry.usable_files()}
-    if not _fitting(requirement, files):
+    if not _has_required_version(requirement, files):
         versions = sorted(
             {
                 file.version
@@ -308,7 +303,7 @@ def _trust_refusal(
     return None
 
 
-def _fitting(requirement: Requirement, files: Iterable[str]) -> bool:
+def _has_required_version(requirement: Requirement, files: Iterable[str]) -> bool:
     """Return whether one of the files has a required version."""
     for name in files:
         filename = parse_wheel_filename(name)

@@ -54,6 +54,7 @@ class Degradation(Struct, frozen=True):
     where: str = ""
     """The file at fault; empty when the clause names it."""
     faults: tuple[Fault, ...] = ()
+    """The faults of an invalid document."""
 
     def __post_init__(self) -> None:
         force_setattr(self, "names", tuple(_printable(name) for name in self.names))

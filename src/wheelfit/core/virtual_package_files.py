@@ -142,15 +142,15 @@ def _read_manifest(document: Mapping[str, Any], where: str) -> tuple[CondaPlatfo
     platforms: list[CondaPlatform] = []
     for environment, features in _environments(root, where):
         requirements = [_table(feature.get("system-requirements")) for feature in features]
-        limits = [
-            feature["platforms"]
+        allowed_platforms = [
+            set(map(str, feature["platforms"]))
             for feature in features
             if isinstance(feature.get("platforms"), list)
         ]
         for entry in listed:
             platform = _read_entry(entry, requirements, where)
-            keys = {platform.subdir, platform.name}
-            is_of_environment = all(keys & set(map(str, limit)) for limit in limits)
+            names = {platform.subdir, platform.name}
+            is_of_environment = all(names & allowed for allowed in allowed_platforms)
             is_new = all(
                 (known.subdir, known.packages) != (platform.subdir, platform.packages)
                 for known in platforms

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from wheelfit.core.versions import has_too_many_digits
 from wheelfit_runtime.patterns import pattern
 
 KEY = "$schema"
@@ -43,7 +42,7 @@ def parse_schema(text: str) -> SchemaName | None:
     """
     url = _URL.fullmatch(text)
     version = url and _VERSION.search(url["path"])
-    if not url or not version or has_too_many_digits(version[0]):
+    if not url or not version:
         return None
     major, minor, patch = (int(number) for number in version.groups())
     return SchemaName(url["host"], url["path"], (major, minor, patch))

@@ -164,7 +164,7 @@ class _Reader:
             where = (KEY, self._label, namespace, name)
             self._findings.add_minor_fault(where, "the values are not in order", "F-23")
             if self._findings.pedantic:
-                return row
+                return row  # not cached, so that it is reported of every label
         if len(self._checked) < _MAX_CACHED:
             self._checked[namespace, name, values] = row
         return row
