@@ -98,7 +98,11 @@ def _set_aside(folder: Path) -> Path:
     _check_not_own(folder)
     try:
         temporary = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
-        return folder.rename(temporary / folder.name)
+        try:
+            return folder.rename(temporary / folder.name)
+        except OSError:  # on Windows, a program in it runs
+            temporary.rmdir()
+            raise
     except OSError as error:
         raise _not_created(folder, error) from None
 

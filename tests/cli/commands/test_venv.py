@@ -135,6 +135,21 @@ def test_environment_of_wheelfit(run: Runner) -> None:
     assert Path(sys.executable).exists()
 
 
+def test_environment_in_use(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An environment that cannot be moved, as on Windows while it runs, leaves no empty folder."""
+    folder = project / "env"
+    folder.mkdir()
+    (folder / "pyvenv.cfg").touch()
+
+    def refuse(path: Path, _target: Path) -> None:
+        raise PermissionError(13, "in use", str(path))
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(FileProblem, match="in use"), empty_folder(folder, clear=True):
+        raise AssertionError
+    assert [path.name for path in project.iterdir()] == ["env"]
+
+
 def test_unusable_python(run: Runner, project: Path) -> None:
     """A missing Python leaves no files."""
     error = run("venv", "--python", "3.77", "--json", code=1).error
