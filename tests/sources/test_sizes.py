@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 
 from wheelfit.errors import TooLarge
+from wheelfit.installation.builds.building import BuildingRepository
+from wheelfit.installation.builds.consent import BuildPolicy
 from wheelfit.sources.cache import Store
 from wheelfit.sources.local_files import LocalFiles
-from wheelfit.sources.page import File
+from wheelfit.sources.page import File, WheelOrigin
 from wheelfit.sources.remote_files import RemoteFiles
 from wheelfit.sources.repository import FileSize
+from wheelfit.testing.repositories import FakeRepository
 from wheelfit.testing.wheels import build_wheel
 
 
@@ -184,3 +187,19 @@ def test_a_bound_holds_whatever_is_told(
     with pytest.raises(TooLarge, match="--max-download"):
         files.download(server.listed(another, ranges=False, size=size if told else None), folder)
     assert len(server.requests) == asked + (not told)
+
+
+@pytest.mark.parametrize("size", [None, 5], ids=["unknown", "known"])
+def test_source_distributions(tmp_path: Path, size: int | None) -> None:
+    """One of an index is downloaded, also where the index states no size; a local one is not."""
+    unused: Any = None
+    repository = BuildingRepository(
+        FakeRepository(), unused, unused, BuildPolicy(), environ={}, scratch=unused
+    )
+
+    def download(url: str) -> int | None:
+        origin = WheelOrigin("a-1.tar.gz")
+        return repository.size(File("a-1-py3-none-any.whl", url, size=size, origin=origin)).download
+
+    assert download("https://index.example/a-1.tar.gz") == size
+    assert download((tmp_path / "a-1.tar.gz").as_uri()) == 0

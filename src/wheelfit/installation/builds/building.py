@@ -248,9 +248,11 @@ class BuildingRepository:
 
     def size(self, file: File, *, unpacked: bool = False) -> FileSize:
         """Return the size of a wheel; of a wheel built here that of its source."""
-        if file.origin is None:
+        product = self._product(file)
+        if product is None:
             return self._repository.size(file, unpacked=unpacked)
-        is_on_disk = file.size is None or file.origin.is_built
+        # What the user named was fetched when its metadata was read.
+        is_on_disk = file.is_local or product.is_named or product.wheel is not None
         return FileSize(file.size, is_on_disk=is_on_disk, why_unknown="it is built here first")
 
     def open(self, file: File) -> ByteSource:
