@@ -39,7 +39,7 @@ def test_launchers(platform: str, launcher: str, tmp_path: Path) -> None:
     """Each Windows has its launcher, and the interpreter is looked for where it runs."""
     environment = open_environment(None, environ={}, target=tmp_path)
     taken = environment.for_target(target(platform))
-    assert taken.commands == ScriptOptions(launcher, "python.exe")
+    assert taken.script_options == ScriptOptions(launcher, "python.exe")
     assert taken.interpreter == environment.interpreter
 
 
@@ -49,7 +49,7 @@ def test_names_on_macos(tmp_path: Path) -> None:
     taken = environment.for_target(target("macosx_11_0_arm64"))
     assert taken.is_for_macos
     assert not taken.is_windows
-    assert taken.commands == environment.commands
+    assert taken.script_options == environment.script_options
 
 
 @pytest.mark.parametrize("platform", ["manylinux_2_28_x86_64", "any"])
@@ -58,7 +58,7 @@ def test_no_launchers(platform: str, tmp_path: Path) -> None:
     environment = open_environment(None, environ={}, target=tmp_path)
     assert environment.for_target(target(platform)) == environment
     interpreter = environment.interpreter
-    assert environment.commands == ScriptOptions("posix", str(interpreter.executable))
+    assert environment.script_options == ScriptOptions("posix", str(interpreter.executable))
 
 
 @pytest.mark.usefixtures("own_settings")

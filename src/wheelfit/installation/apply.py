@@ -112,7 +112,7 @@ def apply(
     except InvalidWheel:
         _check_complete(wheels.values())
         raise
-    environment.check_writable(_folders(checked, plan, environment))
+    environment.check_writable(_folders_to_change(checked, plan, environment))
     job = _Job(
         plan, environment, checked, replace, startup_files, compile_bytecode,
         progress, linker or Linker(), file_system,
@@ -146,10 +146,10 @@ def rehearse(
         for pin in plan.install
         if pin.name in wheels
     )
-    environment.check_writable(_folders(checked, plan, environment))
+    environment.check_writable(_folders_to_change(checked, plan, environment))
     job = _Job(plan, environment, checked, replace, startup_files)
     staying = [entry for entry in environment.installed() if entry not in plan.remove]
-    _laid_out(job, staying, FolderScan())
+    _plan_files(job, staying, FolderScan())
 
 
 def _check_complete(wheels: Iterable[UnpackedWheel]) -> None:
@@ -174,16 +174,15 @@ class _Job(Struct, frozen=True):
     compile_bytecode: bool = False
     progress: Progress = NO_PROGRESS
     linker: Linker = field(default_factory=Linker)
-    disk: FileSystem = NATIVE
+    file_system: FileSystem = NATIVE
 
 
-def _folders(
+def _folders_to_change(
     checked: tuple[CheckedWheel, ...], plan: Plan, environment: Environment
 ) -> tuple[Path, ...]:
     folders = environment.schemes.folders()
-    used = {part.scheme for wheel in checked for part in wheel.parts}
-    used |= {"scripts" for wheel in checked if wheel.commands}
-    written = [folders[scheme] for scheme in sorted(used)]
+    schemes = {scheme for wheel in checked for scheme in wheel.schemes}
+    written = [folders[scheme] for scheme in sorted(schemes)]
     return (*written, *(entry.location for entry in plan.remove))
 
 
@@ -195,10 +194,14 @@ def _change_locked(job: _Job, lock_timeout: float) -> tuple[str, ...]:
         with locked(Path(folders.library), lock_timeout=lock_timeout) as is_locked:
             # Only with the lock is it certain that no other process changes the environment. If the
             # recovery does, `_staying` refuses the plan.
-            recovered = recover(folders, job.disk) if is_locked else None
+            recovered = recover(folders, job.file_system) if is_locked else None
+            # Without the lock, the transaction waits for other processes.
             transaction_timeout = None if is_locked else lock_timeout
             with Transaction(
-                folders, created=created, lock_timeout=transaction_timeout, file_system=job.disk
+                folders,
+                created=created,
+                lock_timeout=transaction_timeout,
+                file_system=job.file_system,
             ) as transaction:
                 notes = _change(job, transaction)
     except BaseException:
@@ -211,7 +214,9 @@ def _change_locked(job: _Job, lock_timeout: float) -> tuple[str, ...]:
 def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
     environment, progress = job.environment, job.progress
     read_folder = FolderScan()
-    removals, removed_files, layouts = _laid_out(job, _staying(job.plan, environment), read_folder)
+    removals, removed_files, layouts = _plan_files(
+        job, _staying(job.plan, environment), read_folder
+    )
     unchanged = {
         layout.wheel.pin.name: _unchanged(layout, job, removed_files, read_folder)
         for layout in layouts
@@ -237,10 +242,13 @@ def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _laid_out(
+def _plan_files(
     job: _Job, staying: Iterable[Installed], read_folder: FolderScan
 ) -> tuple[Sequence[Removal], dict[str, dict[str, str]], Sequence[FolderLayout]]:
-    """Return the files to remove, by folder, and the layout of the wheels."""
+    """Return the removals, the owners of the files to remove, and the layouts of the wheels.
+
+    :return: the owners are by folder and name.
+    """
     environment, real = job.environment, RealPaths()
     removals = tuple(
         plan_removal(entry, environment, staying, real, read_folder) for entry in job.plan.remove
@@ -257,7 +265,7 @@ def _laid_out(
         staying=staying,
         replace=job.replace,
         startup_files=job.startup_files,
-        file_system=job.disk,
+        file_system=job.file_system,
         real=real,
         read_folder=read_folder,
     )
@@ -277,13 +285,12 @@ def _staying(plan: Plan, environment: Environment) -> tuple[Installed, ...]:
     :raises PlanOutdated: the environment was changed since the plan was made.
     """
     removed_keys = {(entry.path, entry.version) for entry in plan.remove}
-    installed = environment.installed()
-    staying = tuple(entry for entry in installed if (entry.path, entry.version) not in removed_keys)
+    kept_keys = {(entry.path, entry.version) for entry in plan.keep}
+    installed = {(entry.path, entry.version): entry for entry in environment.installed()}
+    staying = tuple(entry for key, entry in installed.items() if key not in removed_keys)
     replaced = {pin.name for pin in plan.install}
     added = [entry for entry in staying if entry.name in replaced and not entry.outside]
-    staying_keys = {(entry.path, entry.version) for entry in staying}
-    kept_keys = {(entry.path, entry.version) for entry in plan.keep}
-    if added or len(installed) - len(staying) != len(removed_keys) or not kept_keys <= staying_keys:
+    if added or not installed.keys() >= removed_keys | kept_keys:
         raise PlanOutdated(
             "the environment was changed since the plan was made",
             where=environment.name,
@@ -319,16 +326,14 @@ def _stage(
 ) -> None:
     """Write the files of a wheel into folders beside their places."""
     wheel, environment = layout.wheel, job.environment
-    used = {part.scheme for part in wheel.parts} | {wheel.root}
-    used |= {"scripts"} if wheel.commands else set()
-    stages = {scheme: transaction.stage(scheme) for scheme in sorted(used)}
+    stages = {scheme: transaction.stage(scheme) for scheme in sorted(wheel.schemes)}
     if "headers" in stages:
         stages["headers"] /= wheel.pin.name
     destination = Destination(
         stages,
         scheme_folders(environment.runtime.folders(), wheel.pin.name),
-        interpreter=environment.commands.python,
-        launcher=environment.commands.launcher,
+        interpreter=environment.script_options.python,
+        launcher=environment.script_options.launcher,
         skip=layout.present,
         unchanged=unchanged,
         advance=job.progress.advance,

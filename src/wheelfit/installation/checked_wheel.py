@@ -37,8 +37,8 @@ INSTALLER = "wheelfit"
 """The content of INSTALLER (PEP 376)."""
 
 _WRITTEN_BY_INSTALLERS = frozenset({"INSTALLER", "REQUESTED", "direct_url.json", CHOICE_FILE})
-# Wrappers of entry points that old build tools put into wheels as well.
-_WRAPPERS = ("", ".exe", "-script.py", "-script.pyw")
+_WRAPPER_ENDINGS = ("", ".exe", "-script.py", "-script.pyw")
+"""The endings of scripts for entry points, which old build tools put into wheels as well."""
 
 
 class WheelFolder(Struct, frozen=True):
@@ -52,7 +52,7 @@ class WheelFolder(Struct, frozen=True):
     """The folder within that of the scheme, with ``/``; empty for that folder itself."""
     names: tuple[str, ...]
     indexes: tuple[int, ...]
-    """Their positions in the table of the unpacked wheel."""
+    """The positions of these names in the table of the unpacked wheel."""
 
 
 class CheckedWheel(Struct, frozen=True):
@@ -79,6 +79,11 @@ class CheckedWheel(Struct, frozen=True):
     """Bytes of all members together."""
     notes: tuple[str, ...]
     """Notes for the user, one sentence each."""
+
+    @property
+    def schemes(self) -> set[str]:
+        """The schemes of the folders that it is installed into."""
+        return {part.scheme for part in self.parts} | ({"scripts"} if self.commands else set())
 
 
 def check_wheel(
@@ -198,7 +203,7 @@ def _parts(
     # RECORD is rewritten, so signatures of it would be wrong.
     excluded = {"RECORD", *SIGNATURES, *_WRITTEN_BY_INSTALLERS}
     # Wrappers are generated for the interpreter instead.
-    wrappers = {command.name + ending for command in commands for ending in _WRAPPERS}
+    wrappers = {command.name + ending for command in commands for ending in _WRAPPER_ENDINGS}
     for source, files in wheel.files.folders.items():
         segments = source.split("/")
         if "__pycache__" in segments:

@@ -205,9 +205,9 @@ def _written_files(wheel: CheckedWheel, environment: Environment) -> Iterator[_G
         yield _Group(part.scheme, part.path, part.names, contents, is_data)
     dist_info_names = (*wheel.generated, "RECORD")
     yield _Group(wheel.root, wheel.dist_info, dist_info_names, [""] * len(dist_info_names))
-    commands = environment.commands
+    options = environment.script_options
     for command in wheel.commands:
-        name, data = script_of(command, commands.python, commands.launcher)
+        name, data = script_of(command, options.python, options.launcher)
         yield _Group("scripts", "", (name,), (row_for(name, data).hash,))
 
 
@@ -235,10 +235,12 @@ class _ExistingFiles:
         self._real = real
         self._read_folder = read_folder
         self._replace = replace
-        self._names: dict[str, set[str] | None] = {}
-        self._files: dict[str, dict[str, tuple[str, str]]] = {}
-        self._folders: dict[str, str] = {}
-        self._inner: dict[str, set[str]] = {}
+        self._existing_names: dict[str, set[str] | None] = {}
+        self._reserved_files: dict[str, dict[str, tuple[str, str]]] = {}
+        """The wheel and the content of each file, by folder and name."""
+        self._reserved_folders: dict[str, str] = {}
+        """The first wheel that writes into each folder or below it."""
+        self._reserved_subfolders: dict[str, set[str]] = {}
         self._obstacles: dict[str, str | None] = {}
 
     @cached_property
@@ -259,13 +261,13 @@ class _ExistingFiles:
         Yields the name of each file that exists already with the same content, with None, and of
         each file whose path is taken, with the conflict.
         """
-        taken = self._files.setdefault(folder, {})
+        taken = self._reserved_files.setdefault(folder, {})
         wheel_above = self._file_above(folder)
         existing_names = self._listing(folder)
         obstacle = None if existing_names is not None else self._obstacle_above(folder)
         if not (taken or wheel_above or obstacle) and self._is_free(folder, group.names):
             taken.update(zip(group.names, zip(repeat(where), group.contents), strict=False))
-            self._note_folder(folder, where)
+            self._reserve_folder(folder, where)
             return
         spellings: dict[str, str] = {}
         for name, content in zip(group.names, group.contents, strict=True):
@@ -274,7 +276,7 @@ class _ExistingFiles:
                 yield name, None
                 continue
             owner = wheel_above if earlier is None else earlier[0]
-            if owner := owner or self._folders.get(path, ""):
+            if owner := owner or self._reserved_folders.get(path, ""):
                 yield name, _Conflict(f"{path} is also in {owner}")
                 continue
             taken[name] = where, content
@@ -291,22 +293,24 @@ class _ExistingFiles:
                 verdict = self._conflict_with(existing, path, content)
                 if verdict is not False:
                     yield name, verdict
-        self._note_folder(folder, where)
+        self._reserve_folder(folder, where)
 
     def _is_free(self, folder: str, names: Sequence[str]) -> bool:
         """Return whether no existing file is in the way, which is nearly always true."""
-        if self._ignores_case or not self._inner.get(folder, _NO_NAMES).isdisjoint(names):
+        if self._ignores_case or not self._reserved_subfolders.get(folder, _NO_NAMES).isdisjoint(
+            names
+        ):
             return False
         existing_names = (self._listing(folder) or _NO_NAMES).intersection(names)
         return not existing_names or existing_names.issubset(
             self._removed_files.get(folder, _NO_NAMES)
         )
 
-    def _note_folder(self, folder: str, where: str) -> None:
-        while folder not in self._folders:
-            self._folders[folder] = where
+    def _reserve_folder(self, folder: str, where: str) -> None:
+        while folder not in self._reserved_folders:
+            self._reserved_folders[folder] = where
             folder, name = os.path.split(folder)
-            self._inner.setdefault(folder, set()).add(name)
+            self._reserved_subfolders.setdefault(folder, set()).add(name)
 
     def _conflict_with(
         self, obstacle: str, path: str, content: str
@@ -327,10 +331,10 @@ class _ExistingFiles:
 
     def _file_above(self, folder: str) -> str:
         """Return the earlier wheel with a file in place of a folder or of one of its parents."""
-        while folder not in self._folders:
+        while folder not in self._reserved_folders:
             parent, name = os.path.split(folder)
-            if name in self._files.get(parent, ()):
-                return self._files[parent][name][0]
+            if name in self._reserved_files.get(parent, ()):
+                return self._reserved_files[parent][name][0]
             if parent == folder:
                 break
             folder = parent
@@ -367,15 +371,15 @@ class _ExistingFiles:
         ) or not os.listdir(folder)  # noqa: PTH208  # an empty folder has no owner
 
     def _listing(self, folder: str) -> set[str] | None:
-        if folder not in self._names:
+        if folder not in self._existing_names:
             # Parent folders need not be readable, so they are not read; but a folder that is known
             # not to exist has no subfolders.
-            is_possible = self._names.get(os.path.dirname(folder), _NO_NAMES) is not None  # noqa: PTH120
+            is_possible = self._existing_names.get(os.path.dirname(folder), _NO_NAMES) is not None  # noqa: PTH120
             listing = self._read_folder(folder) if is_possible else None
-            self._names[folder] = (
+            self._existing_names[folder] = (
                 None if listing is None else listing.files.keys() | listing.folders
             )
-        return self._names[folder]
+        return self._existing_names[folder]
 
 
 def _has_content(path: str, content: str) -> bool:

@@ -74,7 +74,7 @@ class _EnvironmentFields(NamedTuple):
     spread over the system."""
     signer: Signer = OF_THIS_PROCESS
     """Signs the journal of a change, for the process that finds it interrupted."""
-    script_options: ScriptOptions | None = None
+    foreign_script_options: ScriptOptions | None = None
     """The options where the folder is to be copied to another system; None: as here."""
     is_for_macos: bool = False
     """Whether the folder is to be copied to macOS, which usually ignores case."""
@@ -84,20 +84,20 @@ class Environment(_EnvironmentFields):
     """The destination of an installation, and the interpreter it is for."""
 
     @property
-    def commands(self) -> ScriptOptions:
-        """The options for the scripts of commands."""
+    def script_options(self) -> ScriptOptions:
+        """The options for the scripts that start commands."""
         interpreter = self.interpreter
-        return self.script_options or ScriptOptions(
+        return self.foreign_script_options or ScriptOptions(
             interpreter.launcher, str(interpreter.executable)
         )
 
     @property
     def is_windows(self) -> bool:
         """Whether the files will lie on Windows."""
-        return self.commands.launcher in _LAUNCHERS.values()
+        return self.script_options.launcher in _LAUNCHERS.values()
 
     def for_target(self, target: Target) -> Environment:
-        """Return the environment with launchers for a target.
+        """Return the environment with the launchers and file name rules of a target.
 
         Commands made elsewhere for Windows get launchers of Windows; they look for ``python.exe``
         beside themselves and then on ``PATH``, since its place is unknown here.
@@ -108,7 +108,7 @@ class Environment(_EnvironmentFields):
             return self._replace(is_for_macos=True)
         if launcher is None or launcher == self.interpreter.launcher:
             return self
-        return self._replace(script_options=ScriptOptions(launcher, "python.exe"))
+        return self._replace(foreign_script_options=ScriptOptions(launcher, "python.exe"))
 
     @property
     def name(self) -> str:
@@ -243,6 +243,7 @@ def _inspect_another(
 
     An interpreter of a virtual environment is never skipped: the user means that environment.
 
+    :param first_choice: the first interpreter of the version, to which `error` belongs.
     :raises UnusableInterpreter: no other can be used either; with the reason of the last one.
     """
     candidates = list(interpreters_named(python, environ))

@@ -20,20 +20,21 @@ class FolderScan:
     def __call__(self, folder: str) -> FolderListing | None:
         """Return the entries of a folder, links followed; None if it is not a folder."""
         if folder not in self._seen:
-            self._seen[folder] = self._list(folder)
+            self._seen[folder] = _list_folder(folder)
         return self._seen[folder]
 
-    def _list(self, folder: str) -> FolderListing | None:
-        folders: set[str] = set()
-        files: dict[str, int] = {}
-        try:
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    # Entries are not opened: one may be gone by now, or on a dead network drive.
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.add(entry.name)
-                    else:
-                        files[entry.name] = entry.inode() if _HAS_INODES else 0
-            return FolderListing(os.stat(folder).st_dev, folders, files)  # noqa: PTH116
-        except OSError:
-            return None
+
+def _list_folder(folder: str) -> FolderListing | None:
+    folders: set[str] = set()
+    files: dict[str, int] = {}
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                # Entries are not opened: one may be gone by now, or on a dead network drive.
+                if entry.is_dir(follow_symlinks=False):
+                    folders.add(entry.name)
+                else:
+                    files[entry.name] = entry.inode() if _HAS_INODES else 0
+        return FolderListing(os.stat(folder).st_dev, folders, files)  # noqa: PTH116
+    except OSError:
+        return None

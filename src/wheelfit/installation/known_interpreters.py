@@ -83,7 +83,7 @@ def store_facts(
         for name in (path, *loaded, *_path_files(path, loaded), *_LOADER_FILES)
     }
     if any(
-        identity is not None and _latest(identity) > started_at - _TIME_RESOLUTION
+        identity is not None and _latest_change(identity) > started_at - _TIME_RESOLUTION
         for identity in files.values()
     ):
         return
@@ -137,5 +137,5 @@ def _identity(path: str) -> Identity | None:
     return identity
 
 
-def _latest(identity: Iterable[list[int]]) -> int:
+def _latest_change(identity: Identity) -> int:
     return max(max(values[-2:]) for values in identity)

@@ -4,6 +4,8 @@ RECORD lists them (PEP 376), but it came with a wheel or was edited since, and a
 anywhere. So each row is checked: files of the environment itself, and files that another
 distribution also records, stay (GHSA-pjjw-68hj-v9mw), and a row for a file outside the folders of
 the environment is an error. Nothing is removed here.
+
+Paths are plain strings in this module: there may be tens of thousands of them.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ _INDIRECT_NAMES = frozenset({"", ".", ".."})
 _METADATA_SUFFIXES = (".dist-info", ".egg-info")
 _OUTSIDE = "it lies outside the environment"
 # Installers that cannot remove distributions without RECORD either.
-_UNHELPFUL_INSTALLERS = frozenset({None, "", "pip", "wheelfit"})
+_UNHELPFUL_INSTALLERS = frozenset({"", "pip", "wheelfit"})
 _IN_WORKPLACE = "it is where changes of the environment are prepared"
 
 
@@ -61,9 +63,6 @@ class Removal:
     """The files that stay, with the reasons, one sentence each."""
 
 
-# Paths are plain strings in this module: there may be tens of thousands of them.
-
-
 def recorded_files(installed: Installed) -> tuple[str, ...]:
     """Return the files that the RECORD of a distribution lists, as absolute paths without ``..``.
 
@@ -73,7 +72,7 @@ def recorded_files(installed: Installed) -> tuple[str, ...]:
 
 
 _Folders: TypeAlias = "dict[str, dict[str, None]]"
-# The names in each folder, each once and in their order; folders are absolute.
+"""The names in each folder, each once and in their order; folders are absolute."""
 
 
 def files_in_record(record: Path, dist_info: Path) -> tuple[str, ...]:
@@ -141,6 +140,8 @@ def plan_removal(
 ) -> Removal:
     """Return the files to remove with a distribution.
 
+    :param others: the distributions that stay; files that they record too are not removed.
+    :param real: resolves links; like `read_folder` shared by the removals of a plan.
     :raises NotRemovable: it has no readable RECORD, or one that leads out of the environment, or is
         in a folder that this environment only reads.
     """
@@ -321,16 +322,15 @@ class OwnershipRules:
         self._real = real
         self._verdicts: dict[str, str | None] = {}
         self._restricted: set[str] = set()
-        resolved = self._real.resolved
+        resolved = real.resolved
         self._library_prefix = resolved(own.parent) + os.sep
         self._dist_info = (
             os.path.realpath(own) if own.is_symlink() else self._library_prefix + own.name
         )
         schemes = environment.schemes
-        self.roots = tuple(dict.fromkeys(map(resolved, schemes.folders().values())))
-        """The folders of the environment, links followed."""
+        roots = dict.fromkeys(map(resolved, schemes.folders().values()))
         # One `startswith` for all of them: it is called for thousands of folders.
-        self._root_prefixes = tuple(map(_folder_prefix, self.roots))
+        self._root_prefixes = tuple(map(_folder_prefix, roots))
         self._libraries = tuple(
             _folder_prefix(resolved(library)) for library in schemes.libraries()
         )
@@ -378,6 +378,7 @@ class OwnershipRules:
         return self._verdicts[folder] is None and folder not in self._restricted
 
     def _why_not_in(self, folder: str) -> str | None:
+        """Return the reason no file in a folder can belong to it; None if one can."""
         # The file itself may be a link to anywhere, since only the link is removed; but its folder
         # must be in the environment.
         real_folder = self._real.folder(folder)

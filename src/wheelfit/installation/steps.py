@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     """Returns the names in a folder before the change, links followed; None: it is no folder."""
 
 # A ``.dist-info`` folder or a path in it, with the project before the version.
-_RECORD = pattern(
+_DIST_INFO = pattern(
     r"(?P<folder>.*?)[/\\](?P<project>[^/\\-]+)[^/\\]*\.dist-info(?:[/\\]|$)", re.DOTALL
 )
 
@@ -134,7 +134,8 @@ class _Planner:
     """Folders that get new files."""
     owners_by_folder: dict[str, frozenset[str] | None] = field(default_factory=dict)
     """The owners of folders that are removed completely; None: something stays."""
-    count: int = 0
+    stored_count: int = 0
+    """The number of paths moved into stores so far, by which they are named there."""
 
     def add_removed(self, folder: str, names: Mapping[str, str]) -> None:
         """Add files to remove from a folder."""
@@ -147,7 +148,7 @@ class _Planner:
 
     def sort_key(self, step: Step) -> tuple[bool, str]:
         """Return a sort key that puts the records of distributions last, by project."""
-        match = _RECORD.match(step.path)
+        match = _DIST_INFO.match(step.path)
         # Deeper ones are vendored copies of other projects.
         if match is None or self.key(match["folder"]) not in self.kept:
             return False, ""
@@ -223,8 +224,8 @@ class _Planner:
         self.moved.add(self.key(path))
         listing = None if self.whole_folders else self.real_folder(path)
         if listing is None:
-            self.count += 1
-            stored = os.path.join(self.store(os.path.dirname(path)), str(self.count))  # noqa: PTH118, PTH120
+            self.stored_count += 1
+            stored = os.path.join(self.store(os.path.dirname(path)), str(self.stored_count))  # noqa: PTH118, PTH120
             self.steps.append(Step(StepKind.TAKE, path, stored, owners))
             return
         for name in (*listing.files, *sorted(listing.folders)):
@@ -304,4 +305,5 @@ class _Planner:
         return True
 
     def key(self, name: str) -> str:
+        """Return a name or path as it is compared."""
         return name if self.fold is None else self.fold(name)

@@ -106,7 +106,7 @@ def open_build_environments(
             if source is None:
                 return None
             context.reporter.note(f"building needs {source}")
-            return building.given(source)
+            return building.direct_wheel(source)
 
         yield build_environments(
             request, environ, lambda: building, environment, machine, policy, requirements,

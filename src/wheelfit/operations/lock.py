@@ -315,7 +315,7 @@ class _LockSession:
 
         def open_source(source: DirectSource) -> DirectWheel:
             return open_locked_source(
-                source, self._building.given, self._old, folder, self._upgradable
+                source, self._building.direct_wheel, self._old, folder, self._upgradable
             )
 
         roots: list[Root] = []

@@ -100,7 +100,7 @@ class SelectionSession(Struct, frozen=True):
         """Return the wheels that the user named by path or URL; projects as wheels to build."""
         environment = self.candidates.target.environment
         return self.requirement_set.wheels + tuple(
-            self.building.given(source)
+            self.building.direct_wheel(source)
             for source in self.requirement_set.sources
             if source.marker is None or source.marker.evaluate(environment)
         )

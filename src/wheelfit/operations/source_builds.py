@@ -64,16 +64,17 @@ def open_building(
     from wheelfit.sources.cache import Store
 
     interpreter, target = environment.interpreter, environment.target
-    impossible = ""
+    why_impossible = ""
     if tuple(machine.target.tags) != tuple(target.tags):
-        impossible = "nothing can be built from source for another Python or system"
+        why_impossible = "nothing can be built from source for another Python or system"
         if machine.host is not None:
-            impossible = (
+            why_impossible = (
                 f"nothing can be built from source for {machine.name}, which is another machine"
             )
         if requirement_set.sources:
             raise UsageError(
-                impossible, hint="choose for this environment, or build a wheel there and name that"
+                why_impossible,
+                hint="choose for this environment, or build a wheel there and name that",
             )
     environments = build_environments(
         request,
@@ -93,7 +94,7 @@ def open_building(
         BuiltWheels(Store(folder)),  # the sources have the same folder, and warn of its faults
         BuildPolicy(
             consent_of(request),
-            impossible=impossible,
+            why_impossible=why_impossible,
             settings=read_config_settings(request.config_settings),
             target=(
                 interpreter.implementation,
@@ -248,7 +249,7 @@ class Builds(Protocol):
         """The consent to build packages that the user has not named."""
 
     @property
-    def impossible(self) -> str:
+    def why_impossible(self) -> str:
         """The reason why building is impossible; empty if it is possible."""
 
     def needs_consent(self, file: File) -> bool:
@@ -325,7 +326,7 @@ def with_consent(
             has_older_releases=has_wheels,
             exclude_hint=exclude_hint,
         )
-        can_ask = may_ask and builds.mode == "ask" and not builds.impossible
+        can_ask = may_ask and builds.mode == "ask" and not builds.why_impossible
         if not can_ask or not reporter.confirm(_question(error)):
             raise error
         builds.allow(pin.name for pin in pins)
@@ -368,15 +369,15 @@ def _not_allowed_error(
     consent = " ".join(f"--allow-source {pin.name}" for pin in pins)
     projects = ",".join(pin.name for pin in pins)
     hints = [f"add {consent}, which runs {code_in_words(_is_folder(pin) for pin in pins)}"]
-    if builds.impossible:
-        lines.append(builds.impossible)
+    if builds.why_impossible:
+        lines.append(builds.why_impossible)
         hints = ["build wheels there and name them"]
     hints += filter(None, (bridge_options(candidates, pin.name) for pin in pins))
     if has_older_releases:
         hints.append(f"--only-binary {projects} takes older releases that have wheels")
     if exclude_hint and any(map(_is_folder, pins)):
         hints.append(exclude_hint)
-    hint = f"; {'' if builds.impossible else 'or '}".join(hints)
+    hint = f"; {'' if builds.why_impossible else 'or '}".join(hints)
     return SourceBuildNotAllowed(
         f"{listed(names)} must be built from source, which is not allowed",
         note="\n".join(lines),

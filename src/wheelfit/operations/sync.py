@@ -362,9 +362,9 @@ class LockedBuilds:
         return self._consent.mode
 
     @property
-    def impossible(self) -> str:
+    def why_impossible(self) -> str:
         """The reason why building is impossible; empty if it is possible."""
-        return self._deferred.impossible
+        return self._deferred.why_impossible
 
     def needs_consent(self, file: File) -> bool:
         """Return whether a wheel must be built, and may not be."""
@@ -372,7 +372,7 @@ class LockedBuilds:
             return False
         name = self._packages[file.url, file.filename].name
         is_allowed = name in self._consent.names or name in self._allowed
-        return not (is_allowed or self.mode == "always") or bool(self.impossible)
+        return not (is_allowed or self.mode == "always") or bool(self.why_impossible)
 
     def has_requirements(self, file: File) -> bool:  # noqa: ARG002 - of any file
         """Return True, since the lock has the requirements."""
@@ -396,7 +396,7 @@ class LockedBuilds:
         building = self._deferred.building
         building.allow([package.name])
         if file.origin is not None and file.origin.direct_url is not None:
-            file = building.given(_given_source(package, file)).file
+            file = building.direct_wheel(_given_source(package, file)).file
         self._built[package.name] = building.build(file)
 
 

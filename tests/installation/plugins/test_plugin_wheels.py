@@ -9,7 +9,7 @@ import pytest
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.target import Target
 from wheelfit.installation.environment import open_environment
-from wheelfit.installation.plugins.plugin_wheels import OnlyTrusted, resolve_plugin
+from wheelfit.installation.plugins.plugin_wheels import TrustedFiles, resolve_plugin
 from wheelfit.testing.repositories import FakeRepository
 from wheelfit.testing.wheels import release_document
 from wheelfit_runtime.errors import NoFit
@@ -48,20 +48,20 @@ def test_with_what_it_needs(repository: FakeRepository, target: Target) -> None:
 
 def test_only_what_is_trusted(repository: FakeRepository, target: Target) -> None:
     """P-18, P-38: a newer file that is not trusted does not exist, nor does another project."""
-    only = OnlyTrusted(
+    only = TrustedFiles(
         repository, {"acme_provider-1.2-py3-none-any.whl": A, "tables-3-py3-none-any.whl": B}
     )
     pins = resolve_plugin([ACME], only, target)
     assert [str(pin.version) for pin in pins] == ["3", "1.2"]
     assert only.changed == {}
-    alone = OnlyTrusted(repository, {"acme_provider-1.2-py3-none-any.whl": A})
+    alone = TrustedFiles(repository, {"acme_provider-1.2-py3-none-any.whl": A})
     with pytest.raises(NoFit):
         resolve_plugin([ACME], alone, target)
 
 
 def test_another_hash(repository: FakeRepository, target: Target) -> None:
     """P-19, P-38: a file under a trusted name with another hash is noticed and not taken."""
-    only = OnlyTrusted(repository, {"acme_provider-1.2-py3-none-any.whl": B})
+    only = TrustedFiles(repository, {"acme_provider-1.2-py3-none-any.whl": B})
     with pytest.raises(NoFit):
         resolve_plugin([ACME], only, target)
     assert only.changed == {"acme_provider-1.2-py3-none-any.whl": A}
@@ -71,7 +71,7 @@ def test_a_hash_that_nobody_promises(target: Target) -> None:
     """P-38: the trusted hash is then what the download is held against."""
     repository = FakeRepository()
     repository.add_wheel("acme_provider-1.2-py3-none-any.whl", hashes={"md5": "0" * 32})
-    only = OnlyTrusted(repository, {"acme_provider-1.2-py3-none-any.whl": A})
+    only = TrustedFiles(repository, {"acme_provider-1.2-py3-none-any.whl": A})
     (pin,) = resolve_plugin([ACME], only, target)
     assert pin.file.hashes["sha256"] == A
 

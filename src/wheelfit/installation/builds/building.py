@@ -27,7 +27,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import BuildFailed, InvalidFilename, InvalidRequirement, SourceBuildNotAllowed
 from wheelfit.installation.builds.cache import BuiltWheel, BuiltWheels
 from wheelfit.installation.builds.products import Product, bare_metadata, checked_metadata
-from wheelfit.installation.builds.projects import OpenProject, open_given, open_listed, state_of
+from wheelfit.installation.builds.projects import OpenProject, open_listed, open_named, state_of
 from wheelfit.projects.backend import Backend, BackendProcesses
 from wheelfit.projects.static_metadata import core_metadata_of, is_reliable, read_pyproject_name
 from wheelfit.resolution.listing import provisional_filename
@@ -102,7 +102,7 @@ class BuildingRepository:
         """Locked only briefly, since pages are read during a build."""
         self._allowed: set[NormalizedName] = set()
         """Projects to which the user consented at a prompt."""
-        self._given: dict[DirectSource, Product] = {}
+        self._named: dict[DirectSource, Product] = {}
         self._scratch = scratch
         self._folder: Path | None = None
         self._folder_lock = threading.Lock()
@@ -116,7 +116,7 @@ class BuildingRepository:
 
     # --- projects named by the user ---------------------------------------------------------
 
-    def given(self, source: DirectSource) -> DirectWheel:
+    def direct_wheel(self, source: DirectSource) -> DirectWheel:
         """Return the wheel of a project that the user named, built or not.
 
         Its files are fetched, and its metadata is read or requested from the backend; a wheel is
@@ -137,16 +137,16 @@ class BuildingRepository:
                 hint="name an archive with its hash; a folder or a repository has none",
             )
         with self._build_lock:
-            product = self._given.get(source)
+            product = self._named.get(source)
             if product is None:
-                product = self._given[source] = self._open_given(source)
+                product = self._named[source] = self._open_named(source)
             return DirectWheel(product.file, source.extras, source.where)
 
-    def _open_given(self, source: DirectSource) -> Product:
-        project = open_given(
+    def _open_named(self, source: DirectSource) -> Product:
+        project = open_named(
             source,
             self._repository,
-            self._new_folder("given"),
+            self._new_folder("named"),
             self._environ,
             offline=self._policy.offline,
         )
@@ -195,24 +195,21 @@ class BuildingRepository:
                 and parse_wheel_filename(product.file.filename).name == name
             }
 
-    def _listed(self, file: File, origin: WheelOrigin) -> Product:
-        archive = structs.replace(file, filename=origin.name, origin=None)
-
-        def open_source() -> OpenProject:
-            return open_listed(archive, self._repository, self._new_folder("listed"))
-
-        return Product(file, open_source)
-
     def _register(self, product: Product) -> None:
         with self._products_lock:
             self._products[product.file.url, product.file.filename] = product
 
     def _product(self, file: File) -> Product | None:
+        """Return the product of a wheel that must be or was built; None for any other wheel."""
         if file.origin is None:
             return None
-        listed = self._listed(file, file.origin)
+        archive = structs.replace(file, filename=file.origin.name, origin=None)
+
+        def open_source() -> OpenProject:
+            return open_listed(archive, self._repository, self._new_folder("listed"))
+
         with self._products_lock:
-            return self._products.setdefault((file.url, file.filename), listed)
+            return self._products.setdefault((file.url, file.filename), Product(file, open_source))
 
     def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
         """Return the content of a small file."""
@@ -296,9 +293,9 @@ class BuildingRepository:
         return self._policy.consent.mode
 
     @property
-    def impossible(self) -> str:
-        """Why nothing can be built; empty: it can."""
-        return self._policy.impossible
+    def why_impossible(self) -> str:
+        """The reason nothing can be built; empty: it can."""
+        return self._policy.why_impossible
 
     def needs_consent(self, file: File) -> bool:
         """Return whether building a wheel needs consent that the user has not given."""
@@ -315,7 +312,7 @@ class BuildingRepository:
         self._allowed.update(names)
 
     def _is_allowed(self, product: Product) -> bool:
-        if self._policy.impossible:
+        if self._policy.why_impossible:
             return False
         name, consent = parse_wheel_filename(product.file.filename).name, self._policy.consent
         if name in consent.names or name in self._allowed:
@@ -362,6 +359,7 @@ class BuildingRepository:
         if product.metadata is None:
             data = self._index_metadata(product) or self._cached_metadata(product)
             if data is None and not self._is_too_large(product):
+                # The cache key of a source without a listed hash is known when it is open.
                 data = self._declared_metadata(product) or self._cached_metadata(product)
             if data is not None and product.project is not None:
                 product.project.check(data)
@@ -426,7 +424,6 @@ class BuildingRepository:
         project = product.opened()
         data = project.metadata or self._cached_metadata(product)
         if data is None:
-            self._check_consent(product, project)
             key = self._metadata_key(product)
             data = self._request_metadata(product, project)
             if key is not None:
@@ -436,6 +433,7 @@ class BuildingRepository:
         return data
 
     def _check_consent(self, product: Product, project: OpenProject) -> None:
+        """Raise if the backend of a project may not run."""
         if not product.is_named:
             if not self._is_allowed(product):
                 raise self._not_allowed(product)
@@ -458,7 +456,7 @@ class BuildingRepository:
         return SourceBuildNotAllowed(
             f"{filename.name} {filename.version} must be built from source, which is not allowed",
             where=product.file.display_name,
-            note=self._policy.impossible or None,
+            note=self._policy.why_impossible or None,
             hint=f"add --allow-source {filename.name}, which runs its code",
         )
 
@@ -474,10 +472,10 @@ class BuildingRepository:
         return data
 
     def _backend(self, product: Product, project: OpenProject) -> Backend:
+        """Return the backend of a project, in an environment with its build requirements."""
         if product.backend is not None:
             return product.backend
-        if not product.is_named:
-            self._check_consent(product, project)
+        self._check_consent(product, project)
         if project.name in self._being_prepared:
             raise BuildFailed(
                 f"{project.name} needs itself to be built",

@@ -38,8 +38,8 @@ class BuildPolicy(Struct, frozen=True):
     """The user's decisions about building."""
 
     consent: Consent = Consent()
-    impossible: str = ""
-    """Why nothing can be built for the target; empty: it can."""
+    why_impossible: str = ""
+    """The reason nothing can be built for the target; empty: it can."""
     settings: ConfigSettings = field(default_factory=dict)
     """The settings for backends."""
     target: tuple[str, ...] = ()

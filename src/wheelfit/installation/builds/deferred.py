@@ -50,9 +50,9 @@ class DeferredBuilding(RepositoryWrapper):
     def _reader(self, file: File) -> Files:
         return self._repository if file.origin is None else self.building
 
-    def given(self, source: DirectSource) -> DirectWheel:
-        """Return the wheel of a project the user named."""
-        return self.building.given(source)
+    def direct_wheel(self, source: DirectSource) -> DirectWheel:
+        """Return the wheel of a project that the user named, built or not."""
+        return self.building.direct_wheel(source)
 
     def needs_consent(self, file: File) -> bool:
         """Return whether a wheel would have to be built, and may not be."""
@@ -68,9 +68,9 @@ class DeferredBuilding(RepositoryWrapper):
         return self.building.mode
 
     @property
-    def impossible(self) -> str:
-        """Why nothing can be built; empty: it can."""
-        return self.building.impossible
+    def why_impossible(self) -> str:
+        """The reason nothing can be built; empty: it can."""
+        return self.building.why_impossible
 
     def allow(self, names: Iterable[NormalizedName]) -> None:
         """Allow builds of the source distributions of some projects."""

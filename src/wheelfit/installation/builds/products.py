@@ -29,7 +29,9 @@ class Product:
     file: File
     """The file as it is listed at present."""
     open: Callable[[], OpenProject]
+    """Fetches its files; called once, by `opened`."""
     is_named: bool = False
+    """Whether the user named it; otherwise an index lists it."""
     project: OpenProject | None = None
     environment: ManagedBuildEnvironment | None = None
     backend: Backend | None = None

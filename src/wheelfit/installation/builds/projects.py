@@ -77,7 +77,7 @@ class OpenProject:
         return core
 
 
-def open_given(
+def open_named(
     source: DirectSource,
     files: Files,
     folder: Path,
@@ -96,12 +96,12 @@ def open_given(
     :raises NetworkError: it cannot be fetched.
     """
     if is_repository_url(source.url):
-        return _repository(source, folder, environ, offline=offline)
+        return _open_repository(source, folder, environ, offline=offline)
     bare = without_fragment(source.url)
     if bare.startswith("file:"):
         path = Path(_path_of(bare, source))
         if path.is_dir():
-            return _folder(source, path, bare)
+            return _open_folder(source, path, bare)
         if not path.exists():
             raise FileProblem("the path does not exist", where=str(path), note=_named_in(source))
     if source.editable:
@@ -109,7 +109,7 @@ def open_given(
             "only a folder can be installed as editable", where=source.where or None,
             note=redact(source.url),
         )  # fmt: skip
-    return _archive(source, files, folder)
+    return _fetch_archive(source, files, folder)
 
 
 def _named_in(source: DirectSource) -> str | None:
@@ -123,7 +123,7 @@ def _path_of(url: str, source: DirectSource) -> str:
         raise FileProblem(str(error), where=redact(url), note=_named_in(source)) from None
 
 
-def _folder(source: DirectSource, path: Path, url: str) -> OpenProject:
+def _open_folder(source: DirectSource, path: Path, url: str) -> OpenProject:
     if source.hashes:
         raise UserError(
             "a folder has no hash to compare with the required one",
@@ -150,7 +150,7 @@ def _check_project(path: Path, name: str, source: DirectSource) -> None:
         raise FileProblem(message, where=name, note=_named_in(source))
 
 
-def _repository(
+def _open_repository(
     source: DirectSource, folder: Path, environ: Mapping[str, str], *, offline: bool
 ) -> OpenProject:
     if source.hashes:
@@ -191,7 +191,7 @@ def _inside(folder: Path, subdirectory: str, name: str) -> Path:
     return project
 
 
-def _archive(source: DirectSource, files: Files, folder: Path) -> OpenProject:
+def _fetch_archive(source: DirectSource, files: Files, folder: Path) -> OpenProject:
     bare, _ = split_userinfo(without_fragment(source.url))
     filename = last_segment(bare)
     redacted_url = redact(bare)
@@ -222,7 +222,6 @@ def _archive(source: DirectSource, files: Files, folder: Path) -> OpenProject:
             **({"subdirectory": subdirectory} if subdirectory else {}),
         },
         hashes=verified,
-        source=source,
     )
 
 
@@ -270,27 +269,28 @@ def _open_archive(
     path: Path,
     folder: Path,
     filename: str,
-    shown: str,
+    redacted_url: str,
     *,
     url: str,
     digest: str,
     hashes: Mapping[str, str],
     subdirectory: str = "",
     direct_url: Mapping[str, object] | None = None,
-    source: DirectSource | None = None,
 ) -> OpenProject:
+    is_listed = direct_url is None
     inside = Path(tempfile.mkdtemp(prefix="project-", dir=folder))
-    top = unpack_archive(path, inside, filename, where=shown)
-    project = _inside(top, subdirectory, shown)
+    top = unpack_archive(path, inside, filename, where=redacted_url)
+    project = _inside(top, subdirectory, redacted_url)
     data, is_reliable = read_sdist_metadata(project)
-    expected_release = sdist_release(filename) if data is not None or source is None else None
+    # The archive of a repository, without PKG-INFO, may have any name.
+    expected_release = sdist_release(filename) if is_listed or data is not None else None
     if not is_project(project):
         raise InvalidSource(
-            "no project found: pyproject.toml and setup.py are missing", where=shown
+            "no project found: pyproject.toml and setup.py are missing", where=redacted_url
         )
     return OpenProject(
         project,
-        filename if source is None else shown,
+        filename if is_listed else redacted_url,
         url,
         identity=("archive", digest, subdirectory),
         direct_url=direct_url,

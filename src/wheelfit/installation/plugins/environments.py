@@ -105,7 +105,7 @@ class PluginEnvironments:
         folder = self.folder / _key(interpreter, files)
         if fault_of_folder(folder) is not None:
             return None
-        record = _read_record(folder)
+        record = _read_json(folder / _RECORD)
         if record.get("files") != dict(files) or record.get("tree") != _file_tree(folder):
             return None
         python = folder / record.get("python", "")
@@ -302,10 +302,6 @@ def _read_json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) and value.get("version") == _VERSION else {}
-
-
-def _read_record(folder: Path) -> dict[str, Any]:
-    return _read_json(folder / _RECORD)
 
 
 def _file_tree(folder: Path) -> dict[str, str]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Repository
 
 
-class OnlyTrusted(RepositoryWrapper):
+class TrustedFiles(RepositoryWrapper):
     """A repository reduced to the files that are trusted, with their trusted hashes.
 
     :param files: file name to SHA-256.
@@ -46,7 +46,7 @@ class OnlyTrusted(RepositoryWrapper):
             return None
         trusted = []
         for file in page.files:
-            digest = self._digests.get(_spelled(file.filename))
+            digest = self._digests.get(_normalized(file.filename))
             if digest is None:
                 continue
             promised = file.hashes.get("sha256", digest)
@@ -82,7 +82,8 @@ def resolve_plugin(
         raise
 
 
-def _spelled(filename: str) -> str:
+def _normalized(filename: str) -> str:
+    """Return the file name of a wheel in its normal spelling; empty for any other file."""
     try:
         return parse_wheel_filename(filename).text
     except InvalidFilename:

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.plugin_answer import PluginAnswer, read_report
 from wheelfit.core.trust import PluginRules, TrustedTree, command_that_trusts
-from wheelfit.installation.plugins.plugin_wheels import OnlyTrusted, resolve_plugin
+from wheelfit.installation.plugins.plugin_wheels import TrustedFiles, resolve_plugin
 from wheelfit.sources.local_files import LocalFiles
 from wheelfit.sources.memoized import Memo
 from wheelfit_runtime.errors import HashMismatch, NoFit, WheelfitError
@@ -131,7 +131,7 @@ class TrustedPlugins(Struct):
                 return environment
         repository = self.open_sources()
         with ExitStack() as stack:
-            trusted_files = OnlyTrusted(repository, trusted.files)
+            trusted_files = TrustedFiles(repository, trusted.files)
             try:
                 pins = resolve_plugin(
                     question.requirements,
@@ -155,7 +155,7 @@ class TrustedPlugins(Struct):
 
     @staticmethod
     def _error_for_changed_files(
-        error: WheelfitError, trusted_files: OnlyTrusted, question: PluginQuestion
+        error: WheelfitError, trusted_files: TrustedFiles, question: PluginQuestion
     ) -> WheelfitError | _ChangedError:
         """Return the error to raise; it names files that differ from the trusted ones."""
         commands = (
