@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.platforms.child_processes import abandon, signal_name
+from wheelfit_runtime.platforms.isolated.plugin_question import MAX_BYTES
 from wheelfit_runtime.platforms.override_names import override_variables
 
 if TYPE_CHECKING:
@@ -28,14 +29,14 @@ Method = Literal["get_supported_configs", "get_all_configs"]
 
 _GRACE = 2.0
 """Seconds that killed processes get to disappear before they are abandoned (P-37)."""
-_MAX_ANSWER_BYTES = 8 << 20  # P-34
+_MAX_ANSWER_SIZE = MAX_BYTES + 9
+"""Bytes of an answer with the line of its length, which has up to 8 digits (P-34)."""
 _MAX_CONTROL_BYTES = 1 << 16
 """Bytes on the control pipe; the child writes a few hundred."""
 _TAIL = 16 << 10
 """Bytes kept of each stream."""
 _MAX_BRACKETS = 110_000
 """Lists and objects in an answer: more than 100,000 values can need."""
-_PROCESSES = 64
 
 _LANGUAGE = re.compile(r"LANG|LANGUAGE|LC_[A-Z]+")
 _HOME_VARIABLES = frozenset(name for family in providers.families() for name in family.homes)
@@ -124,7 +125,7 @@ class _PluginChild:
         self._is_late = False
         self._received: dict[str, bytearray] = {}
         self._limits = {
-            "answer": _MAX_ANSWER_BYTES + 16,
+            "answer": _MAX_ANSWER_SIZE + 1,
             "control": _MAX_CONTROL_BYTES,
             "output": _TAIL,
             "errors": _TAIL,
@@ -156,7 +157,7 @@ class _PluginChild:
                 "home": environ.get("HOME") or os.path.expanduser("~"),
                 "memory": self._memory,
                 "deadline": self._deadline,
-                "asker": os.getpid(),
+                "caller": os.getpid(),
                 **{name: child_ends[name] for name in ("answer", "control", "leash")},
             }
             script = os.path.join(next(iter(scripts)), "plugin_child.py")
@@ -213,7 +214,7 @@ class _PluginChild:
                     if not self._receive(key.data, key.fd):
                         selector.unregister(key.fd)
                         open_pipes.discard(key.data)
-                if len(self._received["answer"]) > _MAX_ANSWER_BYTES + 9 and "leash" in our_ends:
+                if len(self._received["answer"]) > _MAX_ANSWER_SIZE and "leash" in our_ends:
                     os.close(our_ends.pop("leash"))
                     end = time.monotonic() + _GRACE
         for name in open_pipes:  # pipes without a writer may still have bytes
@@ -271,9 +272,11 @@ class _PluginChild:
         if limit == "memory":
             return f"it used more than {self._memory >> 20} MiB of memory"
         if limit == "processes":
-            return f"it started more than {_PROCESSES} processes"
-        if len(self._received["answer"]) > _MAX_ANSWER_BYTES + 9:
-            return f"its answer is larger than {_MAX_ANSWER_BYTES >> 20} MiB"
+            from wheelfit_runtime.platforms.isolated.confinement import PROCESSES
+
+            return f"it started more than {PROCESSES} processes"
+        if len(self._received["answer"]) > _MAX_ANSWER_SIZE:
+            return f"its answer is larger than {MAX_BYTES >> 20} MiB"
         if self._is_late or limit == "late":
             return f"it did not answer within {self._deadline:g} s"
         if "confined" not in messages:

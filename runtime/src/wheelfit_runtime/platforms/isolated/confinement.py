@@ -30,10 +30,10 @@ _OPEN_FILES = 256
 
 
 class Refused(Exception):
-    """Raised when the kernel does not do it, with the reason as a clause."""
+    """Raised when the kernel refuses a limit; the message is the reason, one clause."""
 
 
-def _call(number: int, *arguments: object) -> int:
+def _system_call(number: int, *arguments: object) -> int:
     words = [ctypes.c_long(word) if isinstance(word, int) else word for word in arguments]
     result = _libc().syscall(ctypes.c_long(number), *words)
     if result < 0:
@@ -113,11 +113,12 @@ _CLONE = {"x86_64": 56, "aarch64": 220}
 
 
 def clone_into_namespaces(user: int, group: int) -> tuple[int, bool]:
-    """Fork into namespaces of its own: processes, network, mounts, and users where it helps.
+    """Fork into new namespaces of processes, network, IPC, mounts, and users.
 
-    Returns what ``fork`` returns, and whether there is a namespace of users. The child is
-    the first process of its namespace: when it ends, all others are killed by the kernel.
+    Root may make the others where it may make none of users. The child is the first process of its
+    namespace: when it ends, all others are killed by the kernel.
 
+    :return: the result of ``fork``, and whether there is a namespace of users.
     :raises Refused: the kernel, or the container around, does not allow it.
     """
     number = _CLONE.get(os.uname().machine)
@@ -126,12 +127,12 @@ def clone_into_namespaces(user: int, group: int) -> tuple[int, bool]:
     flags = _NEWPID | _NEWNET | _NEWIPC | _NEWNS | 17  # SIGCHLD
     users = True
     try:
-        pid = _call(number, flags | _NEWUSER, 0, 0, 0, 0)
+        pid = _system_call(number, flags | _NEWUSER, 0, 0, 0, 0)
     except Refused:
         if user != 0:
             raise
         users = False
-        pid = _call(number, flags, 0, 0, 0, 0)
+        pid = _system_call(number, flags, 0, 0, 0, 0)
     if pid == 0 and users:
         for name, text in (
             ("setgroups", "deny"),
@@ -176,7 +177,7 @@ def drop_privileges() -> list[str]:
     number = {"x86_64": 126, "aarch64": 91}.get(os.uname().machine)  # capset
     if number is not None:
         header = ctypes.create_string_buffer(struct.pack("=Ii", 0x20080522, 0))
-        _call(number, header, ctypes.create_string_buffer(24))
+        _system_call(number, header, ctypes.create_string_buffer(24))
     return ["no privileges, and none from programs it starts"]
 
 
@@ -186,7 +187,8 @@ _IOCTL_DEV = 1 << 15
 _FIRST_UNKNOWN_RIGHT = {1: 1 << 13, 2: 1 << 14, 3: 1 << 15, 4: 1 << 15, 5: 1 << 16}
 """By version of Landlock: the first right on files that it does not know."""
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
-_ON_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | 1 << 14 | _IOCTL_DEV
+_TRUNCATE = 1 << 14
+_ON_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 
 _SYSTEM = (
     "/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/opt", "/proc", "/sys",
@@ -207,18 +209,13 @@ _DEVICES = (
 """Beginnings of names: ``/dev/nvidia0``, ``/dev/dri/renderD128``. Never a disk or a terminal."""
 
 
-def landlock_version() -> int:
-    """Return the version of the interface, 1 or more."""
-    return _call(444, None, 0, 1)
-
-
 def restrict_files(folder: str, readable: Iterable[str]) -> list[str]:
     """Allow reading of system files, and writing in one folder only.
 
     :param readable: further readable folders: the interpreter and the environment.
     :raises Refused: the kernel has no Landlock.
     """
-    version = landlock_version()
+    version = _system_call(444, None, 0, 1)  # of Landlock, 1 or more
     known = _FIRST_UNKNOWN_RIGHT.get(version, 1 << 16) - 1
     attributes = [known, 0, 0]
     size = 8
@@ -233,38 +230,41 @@ def restrict_files(folder: str, readable: Iterable[str]) -> list[str]:
         attributes[2], size = 3, 24  # abstract sockets, signals
         done.append("no signals to other processes (Landlock)")
     buffer = ctypes.create_string_buffer(struct.pack("=QQQ", *attributes))
-    ruleset = _call(444, buffer, size, 0)
+    ruleset = _system_call(444, buffer, size, 0)
     try:
-        allow = _Allowing(ruleset, known)
-        allow.below(folder, known & ~(_EXECUTE | _MAKE_CHAR | _MAKE_BLOCK | _IOCTL_DEV))
+        rules = _LandlockRules(ruleset, known)
+        rules.allow(folder, known & ~(_EXECUTE | _MAKE_CHAR | _MAKE_BLOCK | _IOCTL_DEV))
         for path in (*_SYSTEM, *readable):
-            allow.below(path, _READ)
+            rules.allow(path, _READ)
         for name in _ETC:
-            allow.below(f"/etc/{name}", _READ)
+            rules.allow(f"/etc/{name}", _READ)
         for name in _names("/etc"):
             if name.startswith("python3."):
-                allow.below(f"/etc/{name}", _READ)
-        allow.below("/dev", _READ_DIR)
+                rules.allow(f"/etc/{name}", _READ)
+        rules.allow("/dev", _READ_DIR)
         # Not writable: that would allow a shared mapping, memory that no limit counts.
-        allow.below("/dev/zero", _READ_FILE)
+        rules.allow("/dev/zero", _READ_FILE)
         for name in _names("/dev"):
             if name.startswith(_DEVICES):
-                allow.below(f"/dev/{name}", _READ_FILE | _READ_DIR | _WRITE_FILE | _IOCTL_DEV)
-        _call(446, ruleset, 0)
+                rules.allow(f"/dev/{name}", _READ_FILE | _READ_DIR | _WRITE_FILE | _IOCTL_DEV)
+        _system_call(446, ruleset, 0)
     finally:
         os.close(ruleset)
     return done
 
 
-class _Allowing:
-    """The rules that are added to a set of Landlock."""
+class _LandlockRules:
+    """The rules of a ruleset of Landlock.
+
+    :param known: the rights on files that the kernel knows; others are left out.
+    """
 
     def __init__(self, ruleset: int, known: int) -> None:
         self._ruleset = ruleset
         self._known = known
 
-    def below(self, path: str, rights: int) -> None:
-        """Allow something for a file, or for all there is in a folder."""
+    def allow(self, path: str, rights: int) -> None:
+        """Grant rights for a file, or for everything in a folder; none if it does not exist."""
         try:
             # Opened like this, even a device is not touched.
             descriptor = os.open(path, getattr(os, "O_PATH", 0o10000000) | os.O_CLOEXEC)
@@ -274,7 +274,7 @@ class _Allowing:
             if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
                 rights &= _ON_FILES
             rule = struct.pack("=Qi", rights & self._known, descriptor)
-            _call(445, self._ruleset, 1, ctypes.create_string_buffer(rule), 0)
+            _system_call(445, self._ruleset, 1, ctypes.create_string_buffer(rule), 0)
         finally:
             os.close(descriptor)
 
@@ -290,8 +290,8 @@ def restrict_calls(protected: Iterable[int], hand_over: Callable[[int], None]) -
     """Refuse system calls that detection does not need.
 
     They fail as for lack of permission, so that a plugin sees an ordinary error. Starting a program
-    is allowed, since vendors' tools are programs; the same limits hold for it. The kernel asks
-    the supervisor (see `asked_for`) before a process is started, or memory is made that no process
+    is allowed, since vendors' tools are programs; the same limits hold for it. The kernel asks the
+    supervisor (see `read_request`) before a process is started, or memory is made that no process
     is charged with: neither can then grow faster than the supervisor can end them.
 
     :param protected: processes that may get no signal; signals to their groups, or to all
@@ -309,14 +309,14 @@ def restrict_calls(protected: Iterable[int], hand_over: Callable[[int], None]) -
     except KeyError:
         raise Refused("not known for this architecture") from None
     try:
-        if not _can_answer():
+        if not _can_continue_calls():
             raise Refused("too old")  # noqa: TRY301 - as if the kernel had said so
-        asked = _install(program, 8)  # SECCOMP_FILTER_FLAG_NEW_LISTENER
+        listener = _install(program, 8)  # SECCOMP_FILTER_FLAG_NEW_LISTENER
     except Refused:  # an older Linux, or a container whose runtime listens already
         _install(filter_program(machine, protected, asks_supervisor=False), 0)
     else:
-        hand_over(asked)
-        os.close(asked)
+        hand_over(listener)
+        os.close(listener)
         counted.append(f"no more than {PROCESSES} processes started (seccomp)")
     return [
         *counted,
@@ -326,23 +326,26 @@ def restrict_calls(protected: Iterable[int], hand_over: Callable[[int], None]) -
     ]
 
 
-def _can_answer() -> bool:
-    """Return whether the kernel takes "go on" for an answer, which it does since Linux 5.5."""
+def _can_continue_calls() -> bool:
+    """Return whether the supervisor may let a call continue, as since Linux 5.5."""
     parts = os.uname().release.split(".")[:2]
     return len(parts) == 2 and all(map(str.isdigit, parts)) and [int(p) for p in parts] >= [5, 5]
 
 
 def _install(program: bytes, flags: int) -> int:
-    """Install a filter for this process and its descendants, for good."""
+    """Install a filter for this process and its descendants, for good.
+
+    :return: the descriptor by which the kernel asks, if the flags request one.
+    """
     steps = ctypes.create_string_buffer(program)
     header = struct.pack("@HP", len(program) // 8, ctypes.addressof(steps))
     number = {"x86_64": 317, "aarch64": 277}[os.uname().machine]
     buffer = ctypes.create_string_buffer(header)
-    return _call(number, 1, flags, buffer)  # SECCOMP_SET_MODE_FILTER
+    return _system_call(number, 1, flags, buffer)  # SECCOMP_SET_MODE_FILTER
 
 
-def asked_for(asked: int) -> tuple[bytes, int | None] | None:
-    """Read a request of the kernel: its number, and the bytes of memory to share.
+def read_request(listener: int) -> tuple[bytes, int | None] | None:
+    """Read a request of the kernel: its id, and the bytes of memory to share.
 
     The bytes are None where a process would be started; all is None where the calling process was
     killed meanwhile.
@@ -351,20 +354,20 @@ def asked_for(asked: int) -> tuple[bytes, int | None] | None:
 
     from system_calls import shared_memory
 
-    question = bytearray(80)
+    request = bytearray(80)
     try:
-        fcntl.ioctl(asked, 0xC0502100, question)  # SECCOMP_IOCTL_NOTIF_RECV
+        fcntl.ioctl(listener, 0xC0502100, request)  # SECCOMP_IOCTL_NOTIF_RECV
     except OSError:
         return None
-    (call,) = struct.unpack_from("=i", question, 16)
-    (length,) = struct.unpack_from("=Q", question, 40)
-    return bytes(question[:8]), shared_memory(os.uname().machine, call, length, _FILE_SIZE)
+    (call,) = struct.unpack_from("=i", request, 16)
+    (length,) = struct.unpack_from("=Q", request, 40)
+    return bytes(request[:8]), shared_memory(os.uname().machine, call, length, _FILE_SIZE)
 
 
-def let_go_on(asked: int, number: bytes) -> None:
-    """Continue the system call of a kernel request."""
+def continue_call(listener: int, request_id: bytes) -> None:
+    """Continue the system call of a request of the kernel."""
     import fcntl  # not on Windows
 
     with contextlib.suppress(OSError):  # the calling process was killed meanwhile
-        answer = bytearray(number + struct.pack("=qiI", 0, 0, 1))  # 1: the call goes on
-        fcntl.ioctl(asked, 0xC0182101, answer)  # SECCOMP_IOCTL_NOTIF_SEND
+        answer = bytearray(request_id + struct.pack("=qiI", 0, 0, 1))  # 1: the call goes on
+        fcntl.ioctl(listener, 0xC0182101, answer)  # SECCOMP_IOCTL_NOTIF_SEND

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import NoReturn
 
-_TURN = 0.02
+_INTERVAL = 0.02
 """Seconds between two looks at what a plugin uses."""
 _COUNTED = ("RssAnon:", "RssShmem:", "VmSwap:", "VmPTE:")
 """Memory of a process that is not a file, swapped out or not, and the tables that map it."""
@@ -46,7 +46,11 @@ _PERSISTENCE = 60.0
 
 
 class PluginOrder:
-    """The question to the plugin, and the pipes."""
+    """The endpoint and method to call, the limits, and the pipes.
+
+    :param text: the order as JSON.
+    :param question: the module `plugin_question`.
+    """
 
     def __init__(self, text: str, question: Any) -> None:
         order = json.loads(text)
@@ -58,15 +62,15 @@ class PluginOrder:
         self.home: str = order["home"]
         self.memory: int = order["memory"]
         self.deadline: float = order["deadline"]
-        self.asker: int = order["asker"]
+        self.caller: int = order["caller"]
         self.answer: int = order["answer"]
         self.control: int = order["control"]
         self.leash: int = order["leash"]
 
-    def tell(self, **said: Any) -> None:
+    def report(self, **message: Any) -> None:
         """Write a line on the control pipe."""
         with contextlib.suppress(OSError):  # the caller may have ended
-            _write(self.control, json.dumps(said).encode() + b"\n")
+            _write(self.control, json.dumps(message).encode() + b"\n")
 
 
 def _write(descriptor: int, data: bytes) -> None:
@@ -82,8 +86,8 @@ def plugin_process(order: PluginOrder) -> NoReturn:
     os.closerange(3, order.answer)
     os.closerange(order.answer + 1, 1 << 16)
     os.set_inheritable(order.answer, False)
-    for ours in ("confinement", "plugin_question", "system_calls", "working_folder"):
-        sys.modules.pop(ours, None)  # a plugin may have a module of this name
+    for own_module in ("confinement", "plugin_question", "system_calls", "working_folder"):
+        sys.modules.pop(own_module, None)  # a plugin may have a module of this name
     try:
         site.main()
         text = json.dumps(question.ask(order.endpoint, order.method))
@@ -96,26 +100,27 @@ def plugin_process(order: PluginOrder) -> NoReturn:
     os._exit(0)
 
 
-class Place:
-    """The place in which the plugin process runs."""
+class Namespaces:
+    """The Linux namespaces in which the plugin process runs, and the limits that they bring."""
 
     def __init__(self) -> None:
-        self.inside = False
-        """Whether this is a namespace of processes."""
-        self.users = False
-        """Whether it is one of users."""
+        self.of_processes = False
+        self.of_users = False
         self.confined: list[str] = []
+        """The enforced limits, one clause each."""
         self.unconfined: list[str] = []
+        """The limits that could not be enforced, each with the reason."""
 
 
 def confine(
-    order: PluginOrder, kernel: Any, place: Place, hand_over: Callable[[int], None]
+    order: PluginOrder, kernel: Any, namespaces: Namespaces, hand_over: Callable[[int], None]
 ) -> None:
     """Confine this process for good and report the enforced limits (P-35).
 
+    :param kernel: the module `confinement`.
     :param hand_over: called with the descriptor on which the kernel reports new processes.
     """
-    confined, unconfined = [*place.confined], [*place.unconfined]
+    confined, unconfined = [*namespaces.confined], [*namespaces.unconfined]
 
     def attempt(do: Callable[[], Any], otherwise: str) -> None:
         try:
@@ -123,11 +128,12 @@ def confine(
         except (kernel.Refused, OSError) as refused:
             unconfined.append(f"{otherwise}: {refused}")
 
-    confined.extend(kernel.limit(order.memory, order.deadline, own_users=place.users))
+    confined.extend(kernel.limit(order.memory, order.deadline, own_users=namespaces.of_users))
     if sys.platform == "linux":
         confined.append(f"{order.memory >> 20} MiB of memory in all")
-        # The caller need not lead its process group.
-        protected = () if place.inside else (order.asker, os.getpgid(order.asker), os.getppid())
+        protected: tuple[int, ...] = ()
+        if not namespaces.of_processes:  # the caller need not lead its process group
+            protected = (order.caller, os.getpgid(order.caller), os.getppid())
         attempt(kernel.drop_privileges, "it has the privileges that you have")
         attempt(
             lambda: kernel.restrict_files(order.folder, _readable(order)),
@@ -137,7 +143,7 @@ def confine(
             lambda: kernel.restrict_calls(protected, hand_over),
             "it may make all system calls (no seccomp)",
         )
-        if not place.inside and not any("(Landlock)" in words for words in confined):
+        if not namespaces.of_processes and not any("(Landlock)" in words for words in confined):
             unconfined.append(
                 "it may look into your other processes and change them, wheelfit included "
                 "(neither namespaces nor Landlock)"
@@ -151,7 +157,7 @@ def confine(
         unconfined.append(
             f"on {sys.platform} files, network and memory are as open to it as to you"
         )
-    order.tell(confined=confined, unconfined=unconfined)
+    order.report(confined=confined, unconfined=unconfined)
 
 
 def _readable(order: PluginOrder) -> Iterable[str]:
@@ -173,7 +179,7 @@ def _readable(order: PluginOrder) -> Iterable[str]:
 
 
 def supervise(order: PluginOrder, kernel: Any) -> None:
-    """Start the plugin process, watch it, and see to it that nothing of it stays."""
+    """Start the plugin process, watch it, and end all processes that it started."""
     linux = sys.platform == "linux"
     if linux:
         with contextlib.suppress(kernel.Refused):
@@ -182,24 +188,24 @@ def supervise(order: PluginOrder, kernel: Any) -> None:
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-    handed = _Handed()
-    place = Place()
-    inside = _start_inside(order, kernel, place, handed) if linux else None
-    first = inside or _start(order, kernel, place, handed)
+    handover = _Handover()
+    namespaces = Namespaces()
+    inside = _start_in_namespaces(order, kernel, namespaces, handover) if linux else None
+    first = inside or _start(order, kernel, namespaces, handover)
     if linux:
         with contextlib.suppress(kernel.Refused):
             kernel.hide_memory()
     os.close(order.answer)
-    why, status = _watch(order, kernel, handed, first, woken)
+    why, status = _watch(order, kernel, handover, first, woken)
     _end_all(first)
     if why is not None:
-        order.tell(why=why)
+        order.report(why=why)
     elif status is not None and inside is None:
-        order.tell(ended=_ending(status))
+        order.report(ended=_ending(status))
 
 
-class _Handed:
-    """The handover of a descriptor from the plugin process."""
+class _Handover:
+    """The handover of a descriptor from the plugin process to the supervisor."""
 
     def __init__(self) -> None:
         import _socket  # socket takes longer to load than everything else here
@@ -207,18 +213,18 @@ class _Handed:
         self._kind = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS)
         self.ours, self.theirs = _socket.socketpair()
 
-    def over(self, descriptor: int) -> None:
-        """Hand a descriptor over; called in the plugin process."""
+    def send(self, descriptor: int) -> None:
+        """Send a descriptor; called in the plugin process."""
         data = descriptor.to_bytes(4, sys.byteorder)
         self.theirs.sendmsg([b"."], [(*self._kind, data)])
 
-    def closed(self) -> None:
-        """Close the descriptors that the plugin must not have."""
+    def close(self) -> None:
+        """Close both ends, which the plugin must not have."""
         self.ours.close()
         self.theirs.close()
 
-    def taken(self) -> int:
-        """Return the descriptor; -1: there is none."""
+    def receive(self) -> int:
+        """Return the descriptor; -1: there is none. Called in the supervisor."""
         _, parts, _, _ = self.ours.recvmsg(1, 64)
         return int.from_bytes(parts[0][2][:4], sys.byteorder) if parts else -1
 
@@ -229,7 +235,7 @@ def _ending(status: int) -> dict[str, int]:
     return {"status": os.WEXITSTATUS(status)}
 
 
-def _start(order: PluginOrder, kernel: Any, place: Place, handed: _Handed) -> int:
+def _start(order: PluginOrder, kernel: Any, namespaces: Namespaces, handover: _Handover) -> int:
     supervisor = os.getpid()
     pid = os.fork()
     if pid == 0:
@@ -238,22 +244,24 @@ def _start(order: PluginOrder, kernel: Any, place: Place, handed: _Handed) -> in
             os.setpgid(0, 0)
             if sys.platform == "linux":
                 kernel.die_with_parent(supervisor)
-            confine(order, kernel, place, handed.over)
-            handed.closed()
+            confine(order, kernel, namespaces, handover.send)
+            handover.close()
         except BaseException:  # noqa: BLE001 - no process may go on into the other's work
             os._exit(70)
         plugin_process(order)
     return pid
 
 
-def _start_inside(order: PluginOrder, kernel: Any, place: Place, handed: _Handed) -> int | None:
+def _start_in_namespaces(
+    order: PluginOrder, kernel: Any, namespaces: Namespaces, handover: _Handover
+) -> int | None:
     """Start the plugin process in namespaces; None where there are none."""
     ready, notify = os.pipe()
     pid = -1
     try:
-        pid, place.users = kernel.clone_into_namespaces(os.geteuid(), os.getegid())
+        pid, namespaces.of_users = kernel.clone_into_namespaces(os.geteuid(), os.getegid())
         if pid == 0:
-            _first_inside(order, kernel, place, handed, notify)
+            _run_first_process(order, kernel, namespaces, handover, notify)
         os.close(notify)
         answer = os.read(ready, 200).decode("utf-8", "replace")
     except BaseException as error:  # noqa: BLE001 - see _start()
@@ -267,32 +275,32 @@ def _start_inside(order: PluginOrder, kernel: Any, place: Place, handed: _Handed
         return pid
     if pid > 0:
         os.waitpid(pid, 0)
-    place.unconfined.append(f"it may see your other processes (no namespaces): {answer}")
-    place.users = False
+    namespaces.unconfined.append(f"it may see your other processes (no namespaces): {answer}")
+    namespaces.of_users = False
     return None
 
 
-def _first_inside(
-    order: PluginOrder, kernel: Any, place: Place, handed: _Handed, notify: int
+def _run_first_process(
+    order: PluginOrder, kernel: Any, namespaces: Namespaces, handover: _Handover, notify: int
 ) -> NoReturn:
     """Run as the first process of the namespaces, and end them after the plugin process."""
     _no_signals()
     os.setpgid(0, 0)
     kernel.die_with_parent(0)
-    place.inside = True
-    place.confined.append("no other process is reached, and no network (namespaces)")
+    namespaces.of_processes = True
+    namespaces.confined.append("no other process is reached, and no network (namespaces)")
     try:
-        place.confined.append(kernel.mount_working_folder(order.folder))
+        namespaces.confined.append(kernel.mount_working_folder(order.folder))
         os.mkdir(os.path.join(order.folder, "tmp"), 0o700)  # noqa: PTH102, PTH118
     except (kernel.Refused, OSError) as refused:
-        place.unconfined.append(f"its working folder takes any number of files: {refused}")
+        namespaces.unconfined.append(f"its working folder takes any number of files: {refused}")
     os.chdir(order.folder)
     plugin = os.fork()
     if plugin == 0:
         try:
             kernel.die_with_parent(1)
-            confine(order, kernel, place, handed.over)
-            handed.closed()
+            confine(order, kernel, namespaces, handover.send)
+            handover.close()
             os.close(notify)
         except BaseException:  # noqa: BLE001 - see _start()
             os._exit(70)
@@ -300,13 +308,13 @@ def _first_inside(
     os.write(notify, _STARTED.encode())
     os.close(notify)
     os.close(order.answer)
-    handed.closed()
+    handover.close()
     with contextlib.suppress(kernel.Refused):
         kernel.hide_memory()
     while True:
         pid, status = os.wait()
         if pid == plugin:
-            order.tell(ended=_ending(status))
+            order.report(ended=_ending(status))
             os._exit(0)
 
 
@@ -316,49 +324,49 @@ def _no_signals() -> None:
 
 
 def _watch(
-    order: PluginOrder, kernel: Any, handed: _Handed, first: int, woken: int
+    order: PluginOrder, kernel: Any, handover: _Handover, first: int, woken: int
 ) -> tuple[str | None, int | None]:
     """Wait until the plugin process ends or must be ended; return why, and its status."""
     import select
 
     until = time.monotonic() + order.deadline + 1
     poll = select.poll()
-    for source in (order.leash, woken, handed.ours.fileno()):
+    for source in (order.leash, woken, handover.ours.fileno()):
         poll.register(source, select.POLLIN)
-    asked = -1
+    listener = -1
     started = shared = 0
-    looked = 0.0
+    last_look = 0.0
     while True:
-        ready = dict(poll.poll(1000 * _TURN))
+        ready = dict(poll.poll(1000 * _INTERVAL))
         now = time.monotonic()
         if order.leash in ready or now > until:
             return "late", None
         if woken in ready:
             os.read(woken, 4096)
-        if handed.ours.fileno() in ready:
-            poll.unregister(handed.ours)
-            asked = handed.taken()
-            if asked >= 0:
-                poll.register(asked, select.POLLIN)
-        if ready.get(asked, 0) & select.POLLIN:
-            question = kernel.asked_for(asked)
-            if question is not None:
-                number, length = question
+        if handover.ours.fileno() in ready:
+            poll.unregister(handover.ours)
+            listener = handover.receive()
+            if listener >= 0:
+                poll.register(listener, select.POLLIN)
+        if ready.get(listener, 0) & select.POLLIN:
+            request = kernel.read_request(listener)
+            if request is not None:
+                request_id, length = request
                 started += length is None
                 shared += length or 0
                 if started > kernel.PROCESSES:  # the calling process waits until it is killed
                     return "processes", None
                 if shared > order.memory:
                     return "memory", None
-                kernel.let_go_on(asked, number)
-        elif asked in ready:  # no process is left that could ask
-            poll.unregister(asked)
-            asked = -1
+                kernel.continue_call(listener, request_id)
+        elif listener in ready:  # no process is left that could ask
+            poll.unregister(listener)
+            listener = -1
         pid, status = os.waitpid(first, os.WNOHANG)
         if pid:
             return None, status
-        if sys.platform == "linux" and now - looked >= _TURN:
-            looked = now
+        if sys.platform == "linux" and now - last_look >= _INTERVAL:
+            last_look = now
             processes = descendants(os.getpid(), kernel.PROCESSES + 3)
             if len(processes) > kernel.PROCESSES + 2:
                 return "processes", None
@@ -416,7 +424,7 @@ def _listed_children(pid: int) -> list[int]:
 
 
 def _scanned_children() -> Callable[[int], list[int]]:
-    """Look at all processes, where the kernel makes no list, and return who gives children."""
+    """Read the parents of all processes; return a function that returns children."""
     children: dict[int, list[int]] = {}
     for name in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208
         try:
@@ -452,7 +460,7 @@ def main(arguments: list[str]) -> None:
     os.umask(0o077)
     order = PluginOrder(arguments[0], plugin_question)
     supervise(order, confinement)
-    if os.getppid() != order.asker:  # no other process is left that could
+    if os.getppid() != order.caller:  # the caller has ended, and cannot remove it
         working_folder.remove(order.folder)
 
 

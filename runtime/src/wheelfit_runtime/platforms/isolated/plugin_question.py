@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MOST_BYTES = 8 << 20
+MAX_BYTES = 8 << 20
 """Of an answer (P-34)."""
-MOST_FEATURES = 64
-MOST_VALUES = 100_000
+MAX_FEATURES = 64
+MAX_VALUES = 100_000
 FLAGS = ("all_properties_compatible", "is_aot_plugin", "is_build_plugin")
 _ITEM = ("name", "values", "multi_value")
 _MAX_REASON_LENGTH = 2_000
@@ -29,6 +29,7 @@ def ask(endpoint: str, name: str) -> dict[str, Any]:
     """Return the plugin's answer as plain data: ``configs``, ``flags`` and ``notes``.
 
     :param endpoint: ``module.sub:attr.attr``.
+    :param name: the method to call.
     :raises Failed: there is none; other errors are the plugin's.
     """
     notes: list[str] = []
@@ -108,17 +109,17 @@ class _AnswerReader:
     """A reader of a plugin's answer, which may be of any size."""
 
     def __init__(self) -> None:
-        self._bytes_left = MOST_BYTES
+        self._bytes_left = MAX_BYTES
 
     def configs(self, configs: object, method: str) -> list[dict[str, Any]]:
         """Return the features with their attributes as plain data (P-27, P-31)."""
         if not isinstance(configs, (list, tuple)):
             raise Failed(f"{method}() returned {_kind(configs)} and no list")
         # One more than allowed, so that the parent process reports the excess (P-34).
-        items = list(islice(iter(configs), MOST_FEATURES + 1))
+        items = list(islice(iter(configs), MAX_FEATURES + 1))
         absent = object()
         features = []
-        values_left = MOST_VALUES + 1
+        values_left = MAX_VALUES + 1
         for item in items:
             attributes = {}
             for name in _ITEM:
@@ -140,14 +141,17 @@ class _AnswerReader:
         if isinstance(value, str):
             self._bytes_left -= len(value)
         if self._bytes_left < 0:
-            raise Failed(f"its answer is larger than {MOST_BYTES >> 20} MiB")
+            raise Failed(f"its answer is larger than {MAX_BYTES >> 20} MiB")
         if value is None or value is True or value is False:
             return value
         if isinstance(value, str):
             # A subclass of str may override its methods.
             return str.encode(value, "utf-8", "surrogatepass").decode("utf-8", "surrogatepass")
-        if type(value) is float or (type(value) is int and abs(value) < 1 << 53):
-            return value if value == value and abs(value) < 1e300 else _with_kind(value)  # noqa: PLR0124
+        # NaN and infinity are no JSON, and readers of JSON round larger integers.
+        if type(value) is float and abs(value) < 1e300:
+            return value
+        if type(value) is int and abs(value) < 1 << 53:
+            return value
         return _with_kind(value)
 
 
