@@ -34,7 +34,7 @@ from wheelfit_runtime.libraries.transports import Transport, transport_for
 from wheelfit_runtime.libraries.verifying import damage_of, unpack
 from wheelfit_runtime.libraries.versions import Requirement, Span, parse_version
 from wheelfit_runtime.libraries.wheels import ListedWheel, best_wheel
-from wheelfit_runtime.platforms.elf import SharedObject, read_shared_object
+from wheelfit_runtime.platforms.elf import MAGIC, SharedObject, read_shared_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -287,9 +287,6 @@ def _fetched_file(
     return transport.fetch(listed, folder, progress)
 
 
-_MAGIC = b"\x7fELF"
-
-
 class _ElfFile(NamedTuple):
     """A shared object in a stored wheel."""
 
@@ -315,7 +312,7 @@ def loading_order(
             if ".so" not in name:
                 continue
             with Path(entry.tree, path).open("rb") as stream:
-                if stream.read(len(_MAGIC)) != _MAGIC:
+                if stream.read(len(MAGIC)) != MAGIC:
                     continue  # a linker script: text that names another file
                 stream.seek(0)
                 names = read_shared_object(stream)

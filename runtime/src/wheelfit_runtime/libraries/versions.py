@@ -1,7 +1,7 @@
 """The subset of versions, requirements and markers that the metadata of libraries uses.
 
-Versions are numbers with dots; a version with letters (a pre-release) is never chosen. A specifier
-or marker outside of the subset is an error.
+Versions are numbers with dots. A post-release counts as its release; a version with other letters
+(a pre-release) is never chosen. A specifier or marker outside of the subset is an error.
 """
 
 from __future__ import annotations

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from wheelfit_runtime.libraries.versions import Requirement, Version
 
-_PARTS = (5, 6)
-
 
 @dataclass(frozen=True, slots=True)
 class ListedWheel:
@@ -48,9 +46,9 @@ class ListedWheel:
 def split_filename(filename: str) -> tuple[str, str] | None:
     """Return project and version of a wheel's name; None: not a wheel, or a variant wheel."""
     parts = filename.removesuffix(".whl").split("-")
-    if not filename.endswith(".whl") or len(parts) not in _PARTS:
+    if not filename.endswith(".whl") or len(parts) not in (5, 6):
         return None
-    if len(parts) == max(_PARTS) and not parts[2][:1].isdigit():
+    if len(parts) == 6 and not parts[2][:1].isdigit():
         return None  # a variant wheel: six parts, and the third is not a build number
     return normalized(parts[0]), parts[1]
 
@@ -69,21 +67,16 @@ def best_wheel(
 
     :raises NoCompatibleWheel: there is none; the note has the reasons.
     """
-    highest: tuple[Version, str] | None = None
-    chosen = None
-    versions = set()
+    versions: set[Version] = set()
+    fitting: dict[tuple[Version, str], ListedWheel] = {}
     for wheel in wheels:
         version = parse_version(wheel.version)
         if version is None or wheel.is_yanked or wheel.project != requirement.project:
             continue
         versions.add(version)
-        if not satisfies(version, requirement.specifier) or not is_compatible(
-            wheel.filename, machine
-        ):
-            continue
-        if highest is None or (version, wheel.filename) > highest:
-            highest, chosen = (version, wheel.filename), wheel
-    if chosen is None:
+        if satisfies(version, requirement.specifier) and is_compatible(wheel.filename, machine):
+            fitting.setdefault((version, wheel.filename), wheel)
+    if not fitting:
         newest = ", ".join(map(version_text, sorted(versions)[-8:]))
         raise NoCompatibleWheel(
             f"no wheel of {requirement} fits this machine",
@@ -91,4 +84,4 @@ def best_wheel(
             f"this machine: {machine.system} {machine.architecture}, glibc "
             + (version_text(machine.glibc) if machine.glibc else "none"),
         )
-    return chosen
+    return fitting[max(fitting)]
