@@ -125,7 +125,7 @@ def ours(seen: SystemView, namespace: str) -> Answer:
 
 def why_x86(seen: SystemView, mine: Answer, theirs: Answer) -> Iterator[Reason]:
     """Explain every difference; what has no rule fails."""
-    info = proc_cpuinfo.parse(proc_cpuinfo.read(seen) or "", "flags")
+    info = proc_cpuinfo.parse(seen.read_text(proc_cpuinfo.PATH) or "", "flags")
     told = {name: answer.decode() for name, answer in (seen.recorded_sysctl or {}).items()}
     if seen.system == "Darwin" and "Apple" in told["machdep.cpu.brand_string"]:
         assert theirs == []
@@ -149,7 +149,9 @@ def why_x86(seen: SystemView, mine: Answer, theirs: Answer) -> Iterator[Reason]:
 
 def is_emulated(seen: SystemView) -> bool:
     """Say whether the processor denies what the file tells of it."""
-    flags = proc_cpuinfo.parse(proc_cpuinfo.read(seen) or "", "flags").flags or frozenset()
+    flags = (
+        proc_cpuinfo.parse(seen.read_text(proc_cpuinfo.PATH) or "", "flags").flags or frozenset()
+    )
     table = seen.recorded_cpuid
     return table is not None and "avx" in flags and "avx" not in x86_probes.parse_cpuid(table)
 
@@ -170,7 +172,7 @@ def why_arm(seen: SystemView, mine: Answer, theirs: Answer) -> Iterator[Reason]:
         if seen.system == "Darwin":
             yield MODEL_OF_MACOS
         else:
-            assert len(cpu.cores) > 1 or arm_probes.read_auxv(seen)
+            assert len(cpu.cores) > 1 or seen.read_bytes(arm_probes.AUXV)
             yield FIRST_CORE if len(cpu.cores) > 1 else FROM_THE_FILE
     more = names.keys() - known.keys()
     if known.keys() == {"version"}:
@@ -282,7 +284,7 @@ def test_this_machine_is_the_same_to_the_published_plugin(
     seen = SystemView(environ={}, reference=True)
     if seen.architecture != "x86_64" or seen.system != "Linux":
         pytest.skip("needs Linux on x86-64")
-    text = proc_cpuinfo.read(seen) or ""
+    text = seen.read_text(proc_cpuinfo.PATH) or ""
     python = environment_with(*PACKAGES[NEWER])
     told = {"system": "Linux", "machine": "x86_64", "cpuinfo": text, "sysctl": {}}
     (theirs,) = answers_of(python, ORACLE, tmp_path, [told], PLUGINS["x86_64"])
@@ -303,7 +305,7 @@ def test_same_levels_as_archspec(environment_with: Environment, tmp_path: Path) 
     answers = answers_of(environment_with(*PACKAGES[OLDER]), ORACLE, tmp_path, told, "archspec")
     for folder, (family, generic, features) in zip(folders, answers, strict=True):
         seen = view(folder)
-        info = proc_cpuinfo.parse(proc_cpuinfo.read(seen) or "", "flags")
+        info = proc_cpuinfo.parse(seen.read_text(proc_cpuinfo.PATH) or "", "flags")
         if seen.system == "Linux" and (info.flags is None or info.differ or is_emulated(seen)):
             continue  # P-104, P-105: there it knows nothing, or looks at the first or the host
         if not generic.startswith("x86_64"):

@@ -146,7 +146,7 @@ def real_table() -> CpuidTable:
 
 def test_the_real_instruction_agrees_with_the_kernel(real_table: CpuidTable) -> None:
     """P-105, P-107: on this machine both ways give the same flags of the vocabulary."""
-    text = proc_cpuinfo.read(SystemView())
+    text = SystemView().read_text(proc_cpuinfo.PATH)
     assert text is not None
     kernel = proc_cpuinfo.parse(text, "flags").flags or frozenset()
     told = probes.parse_cpuid(real_table)

@@ -54,8 +54,8 @@ def test_a_gpu_that_no_driver_has_is_told_about(tmp_path: Path, driver: str) -> 
     add_device(tmp_path, "0000:00:02.0", vendor="0x8086", device="0x56a0", driver=driver)
     files = _look(tmp_path)
     assert not files.has_signs
-    assert "0000:00:02.0" in intel_files.missing(files)
-    assert "neither the i915 nor the xe" in intel_files.missing(files)
+    assert "0000:00:02.0" in intel_files.no_driver_reason(files)
+    assert "neither the i915 nor the xe" in intel_files.no_driver_reason(files)
 
 
 @pytest.mark.parametrize("driver", ["", "i915"])
@@ -64,7 +64,7 @@ def test_of_older_graphics_nothing_is_missing(tmp_path: Path, device: str, drive
     """P-133: no build is made for them, so there is nothing to install; they are seen still."""
     add_device(tmp_path, "0000:00:02.0", vendor="0x8086", device=device, driver=driver)
     files = _look(tmp_path)
-    assert intel_files.missing(files) == ""
+    assert intel_files.no_driver_reason(files) == ""
     assert [one.value for one in files.evidence] == [
         f"vendor 0x8086, device {device}, driver {driver or 'none'}",
         "older than Arc, which builds are made for",
@@ -76,7 +76,7 @@ def test_what_may_be_newer_is_not_older(tmp_path: Path, device: str) -> None:
     """P-132: Arc and later ones, one newer than the table, and one without a number."""
     add_device(tmp_path, "0000:00:02.0", vendor="0x8086", device=device, driver="xe")
     add_device(tmp_path, "0000:00:03.0", vendor="0x8086", device="0x9bc5", driver="i915")
-    assert "no Level Zero loader" in intel_files.missing(_look(tmp_path))
+    assert "no Level Zero loader" in intel_files.no_driver_reason(_look(tmp_path))
 
 
 def test_a_container_without_the_device_node_is_told_about(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_container_without_the_device_node_is_told_about(tmp_path: Path) -> No
     files = _look(tmp_path)
     assert files.hidden_nodes == ("/dev/dri/renderD128",)
     assert not files.has_signs
-    assert "a container needs /dev/dri" in intel_files.missing(files)
+    assert "a container needs /dev/dri" in intel_files.no_driver_reason(files)
 
 
 def test_one_of_two_device_nodes_is_enough(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_without_the_loader_nobody_can_be_asked(tmp_path: Path) -> None:
     add_intel_gpu(tmp_path)
     here, files = view_of(tmp_path), _look(tmp_path)
     assert intel_files.candidates(here, files) == ()
-    assert "install Intel's compute runtime" in intel_files.missing(files)
+    assert "install Intel's compute runtime" in intel_files.no_driver_reason(files)
 
 
 def test_the_loader_is_found_where_the_system_looks(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_windows_linux_is_asked_where_it_has_the_loader(tmp_path: Path) -> None:
     touch(tmp_path, "dev/dxg")
     files = _look(tmp_path)
     assert files.unlisted
-    assert (files.libraries, intel_files.missing(files)) == ((), "")
+    assert (files.libraries, intel_files.no_driver_reason(files)) == ((), "")
     touch(tmp_path, "usr/lib64/libze_loader.so.1")
     assert _look(tmp_path).libraries == ("/usr/lib64/libze_loader.so.1",)
 

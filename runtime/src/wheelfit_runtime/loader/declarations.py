@@ -213,19 +213,15 @@ def _parse(document: object, where: str) -> Implementation | KnownGroup:
 
 
 def _known_implementations(document: dict[str, Any]) -> tuple[KnownImplementation, ...]:
+    items = _items(document, "known")
+    if not all(isinstance(item, dict) for item in items):
+        raise InvalidDeclaration("known has an entry that is not an object")
     return tuple(
         KnownImplementation(
             _name(item, "implementation"), _text(item, "install"), _properties(item)
         )
-        for item in _objects(document, "known")
+        for item in items
     )
-
-
-def _objects(document: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    items = _items(document, key)
-    if not all(isinstance(item, dict) for item in items):
-        raise InvalidDeclaration(f"{key} has an entry that is not an object")
-    return items
 
 
 def _items(document: dict[str, Any], key: str) -> list[Any]:

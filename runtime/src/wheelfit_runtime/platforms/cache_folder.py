@@ -121,6 +121,7 @@ def unsafe_folder(
     A group counts as another user, unless it is the private group that many systems give every
     user: named like the user, without another member.
 
+    :param group_may_write: whether other users of its group may write to it.
     :param any_owner: whether it may belong to any user.
     :param link_allowed: whether it may be a link of this user to a folder elsewhere.
     """

@@ -40,7 +40,8 @@ class Machine:
         """The view of the machine."""
         with self._opening:
             if self._view is None:
-                from wheelfit_runtime.platforms.system_view import SystemView  # start-up
+                # Imported late, since it takes part of the time that a program needs to start.
+                from wheelfit_runtime.platforms.system_view import SystemView
 
                 self._view = SystemView()
             elif callable(self._view):

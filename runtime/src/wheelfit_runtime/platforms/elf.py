@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-_MAGIC = b"\x7fELF"
+MAGIC = b"\x7fELF"
+"""The first bytes of an ELF file."""
 _PT_LOAD, _PT_DYNAMIC, _PT_NOTE = 1, 2, 4
 _DT_NULL, _DT_NEEDED, _DT_STRTAB, _DT_SONAME = 0, 1, 5, 14
 _NT_GNU_BUILD_ID = 3
@@ -28,6 +29,7 @@ class _Layout(NamedTuple):
     segment: str
     """Offset in the file, address, physical address, length in the file."""
     segment_start: int
+    """The position of these fields in a program header."""
     entry: str
     """Tag and value of the dynamic section."""
 
@@ -64,7 +66,7 @@ def read_shared_object(stream: BinaryIO) -> SharedObject:
 
 def _shared_object(stream: BinaryIO) -> SharedObject:
     head = stream.read(64)
-    layout = _LAYOUTS.get(head[4]) if head[:4] == _MAGIC and len(head) == 64 else None
+    layout = _LAYOUTS.get(head[4]) if head[:4] == MAGIC and len(head) == 64 else None
     if layout is None:
         return SharedObject()
     order = "<" if head[5] == 1 else ">"

@@ -1,6 +1,6 @@
 """The detected support of a machine, as values.
 
-Providers return these, and ``core.property_support`` reads them.
+Providers return these, and ``wheelfit.core.property_support`` reads them.
 """
 
 from __future__ import annotations

@@ -16,6 +16,8 @@ from wheelfit_runtime.platforms.features import Detection, Evidence, FeatureConf
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from wheelfit_runtime.platforms.system_view import SystemView
+
 PREFIX = "WHEELFIT_OVERRIDE_"
 """The prefix of wheelfit's variables."""
 CONDA_PREFIX = "CONDA_OVERRIDE_"
@@ -33,6 +35,8 @@ CONDA_LINUX = f"{CONDA_PREFIX}LINUX"
 CONDA_WIN = f"{CONDA_PREFIX}WIN"
 CONDA_SYSTEM = (CONDA_GLIBC, CONDA_OSX, CONDA_LINUX, CONDA_WIN)
 """The variables about the system, not about hardware."""
+_UNKNOWN_PROCESSORS = ("", "0")
+"""The values of `CONDA_ARCHSPEC` for a processor that archspec does not know."""
 _NAME = pattern(r"[a-z0-9_]+")
 _VALUE = pattern(r"[a-z0-9_.]+")
 
@@ -70,25 +74,23 @@ def invalid_override(variable: str, value: str, reason: str) -> InvalidConfigura
 
 
 def conda_processor(
-    environ: Mapping[str, str], levels: Mapping[str, str], lowest: str
+    view: SystemView, architecture: str, levels: Mapping[str, str], lowest: str
 ) -> tuple[str, Evidence] | None:
-    """Return the processor that conda's variable names, and the variable; None when unset.
+    """Return the level or version that conda's variable names, and the variable.
 
+    :return: None when it is unset, or the machine has processors of another architecture.
     :param levels: levels or versions by names of archspec, with ``_`` for ``-``.
     :param lowest: the level or version of an unknown processor.
     :raises InvalidConfiguration: the variable names no processor of this kind.
     """
-    text = conda_override(environ, CONDA_ARCHSPEC)
-    if text is None:
+    text = conda_override(view.environ, CONDA_ARCHSPEC)
+    if text is None or view.architecture != architecture:
         return None
     level = levels.get(text.replace("-", "_")) if text not in _UNKNOWN_PROCESSORS else lowest
     if level is None:
         reason = f"it must be the name of such a processor in archspec, as {list(levels)[-1]}"
         raise invalid_override(CONDA_ARCHSPEC, text, reason)
     return level, Evidence(CONDA_ARCHSPEC, text)
-
-
-_UNKNOWN_PROCESSORS = ("", "0")
 
 
 def shown_override(evidence: Evidence) -> Evidence:

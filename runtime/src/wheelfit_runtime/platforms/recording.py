@@ -41,7 +41,7 @@ from wheelfit_runtime.platforms.facts import CpuidRegisters, CpuidTable
 from wheelfit_runtime.platforms.probes import sysctl, windows_features
 from wheelfit_runtime.platforms.providers.x86_64 import probes as x86_64_probes
 from wheelfit_runtime.platforms.scrubbing import Scrubber, concerns_detection
-from wheelfit_runtime.platforms.system_view import LOADER_CACHE, SystemView
+from wheelfit_runtime.platforms.system_view import FILE_LIMIT, LOADER_CACHE, SystemView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -156,19 +156,20 @@ def _read_key(
     return _checked_read(f"{key} in {_MACHINE}", lambda: read(document[key]))
 
 
-def _checked_read(what: str, read: Callable[[], _Value]) -> _Value:
+def _checked_read(part: str, read: Callable[[], _Value]) -> _Value:
     """Read a part of a record, which may be invalid in any way.
 
+    :param part: its name in messages.
     :raises ValueError: it is not what `record` writes.
     """
     try:
         return read()
     except UnicodeDecodeError:
-        raise ValueError(f"{what} is not UTF-8 text") from None
+        raise ValueError(f"{part} is not UTF-8 text") from None
     except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
-        raise ValueError(f"{what} cannot be read: {error}") from None
+        raise ValueError(f"{part} cannot be read: {error}") from None
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
-        raise ValueError(f"{what} is not what a recording writes") from None
+        raise ValueError(f"{part} is not what a recording writes") from None
 
 
 def open_recorded(folder: Path) -> Machine:
@@ -289,7 +290,7 @@ class _RecordingView(SystemView):
             self.files.setdefault(name, b"")
         return exists
 
-    def read_bytes(self, name: str, limit: int = 16 * 1024 * 1024) -> bytes | None:
+    def read_bytes(self, name: str, limit: int = FILE_LIMIT) -> bytes | None:
         data = SystemView.read_bytes(self, name, limit)
         if data is not None and not _SECRET_FILE.fullmatch(name):
             self.files[name] = data
@@ -328,7 +329,7 @@ def record(folder: Path, machine: Machine, *, description: str = "") -> tuple[st
     """
     if folder.exists() and any(folder.iterdir()) and not is_record(folder):
         raise FileExistsError(f"{folder} is neither empty nor an earlier record")
-    view, detections, answers = _watch(machine)
+    view, detections, answers = _detect_again(machine)
     if folder.is_symlink():
         folder = folder.resolve()  # the link stays
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -351,8 +352,10 @@ def record(folder: Path, machine: Machine, *, description: str = "") -> tuple[st
     )
 
 
-def _watch(machine: Machine) -> tuple[_RecordingView, dict[str, Detection], dict[str, Answer]]:
-    """Detect everything again; return the view with the files read, the detections and answers."""
+def _detect_again(
+    machine: Machine,
+) -> tuple[_RecordingView, dict[str, Detection], dict[str, Answer]]:
+    """Detect everything; return the view with the files read, the detections and the answers."""
     source = machine.view
     processes = RecordingProcesses(source.processes)
     arguments = {item.name: getattr(source, item.name) for item in fields(source) if item.init}

@@ -28,7 +28,7 @@ LOADER_CACHE = "/etc/ld.so.cache"
 _Result = TypeVar("_Result")
 
 _CHUNK_SIZE = 64 * 1024
-_FILE_LIMIT = 16 * 1024 * 1024
+FILE_LIMIT = 16 * 1024 * 1024
 """Bytes read of one file; ``/proc/cpuinfo`` of 1,000 processors has 2 MiB."""
 
 
@@ -169,7 +169,7 @@ class SystemView:
         """Return whether this user may read and write a device; True if the root is not real."""
         return not self.is_real or os.access(self.path(name), os.R_OK | os.W_OK)
 
-    def read_bytes(self, name: str, limit: int = _FILE_LIMIT) -> bytes | None:
+    def read_bytes(self, name: str, limit: int = FILE_LIMIT) -> bytes | None:
         """Return the content of a file, or None when it cannot be read (P-74)."""
         data = b""
         try:

@@ -1,17 +1,13 @@
-"""Read ``/proc/cpuinfo``: the flags every processor has, and the kinds of Arm core."""
+"""Parse ``/proc/cpuinfo``: the flags every processor has, and the kinds of Arm core."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from wheelfit_runtime.platforms.facts import Core
 from wheelfit_runtime.platforms.probes.cpuinfo_flags import PATH, common_flags
 
-if TYPE_CHECKING:
-    from wheelfit_runtime.platforms.system_view import SystemView
-
-__all__ = ["PATH", "CpuInfo", "parse", "read"]
+__all__ = ["PATH", "CpuInfo", "parse"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +20,6 @@ class CpuInfo:
     """The kinds of Arm core, in ascending order."""
     differ: bool
     """Whether the processors have different flags."""
-
-
-def read(view: SystemView) -> str | None:
-    """Return the file's text, or None when there is none."""
-    return view.read_text(PATH)
 
 
 def parse(text: str, line_name: str) -> CpuInfo:

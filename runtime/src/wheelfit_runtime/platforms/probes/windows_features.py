@@ -23,25 +23,14 @@ def read(view: SystemView) -> frozenset[int] | None:
     """Return the numbers of the present features; None where it cannot be called."""
     if view.recorded_features is not None:
         return view.recorded_features
-    if not view.is_real:
+    if not view.is_real or sys.platform != "win32":
         return None
-    return _ask_system()
+    import ctypes
+
+    is_present = ctypes.WinDLL("kernel32").IsProcessorFeaturePresent
+    return frozenset(number for number in range(_END) if is_present(number))
 
 
 def parse(numbers: Collection[int], names: Mapping[int, tuple[str, ...]]) -> frozenset[str]:
     """Return the features by their Linux names."""
     return frozenset(name for number in numbers for name in names.get(number, ()))
-
-
-if sys.platform == "win32":
-
-    def _ask_system() -> frozenset[int] | None:
-        import ctypes
-
-        ask = ctypes.WinDLL("kernel32").IsProcessorFeaturePresent
-        return frozenset(number for number in range(_END) if ask(number))
-
-else:
-
-    def _ask_system() -> frozenset[int] | None:
-        return None

@@ -45,11 +45,6 @@ class Hwcap:
         return frozenset(first | second)
 
 
-def read_auxv(view: SystemView) -> bytes | None:
-    """Return the raw vector, or None if it cannot be read."""
-    return view.read_bytes(AUXV)
-
-
 def ask_library() -> bytes | None:
     """Return a vector with both words from the C library, for systems without ``/proc``."""
     if sys.platform != "linux":

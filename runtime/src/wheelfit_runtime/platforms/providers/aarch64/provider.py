@@ -35,17 +35,22 @@ def _find(view: SystemView, overridden: Mapping[str, tuple[str, ...]]) -> Detect
         evidence = Evidence("interpreter architecture", view.architecture)
         return answer(NAMESPACE, evidence=(evidence,))
     override = _conda_override(view)
-    cpu = of_version(override[0]) if override else read(view)
-    cpu = cpu._replace(evidence=(overrides.shown_override(override[1]),)) if override else cpu
+    if override is None:
+        cpu = read(view)
+    else:
+        version, variable = override
+        cpu = of_version(version)._replace(evidence=(overrides.shown_override(variable),))
     bits_decide = view.system == "Linux" or override is not None
     return supported(cpu, bits_decide=bits_decide, reference=view.reference)
 
 
 def _conda_override(view: SystemView) -> tuple[str, Evidence] | None:
-    """Return the version in conda's variable; None: unset, or for other processors."""
-    if view.architecture != NAMESPACE:
-        return None
-    return overrides.conda_processor(view.environ, tables.ARCHSPEC, _BASELINE)
+    return overrides.conda_processor(view, NAMESPACE, tables.ARCHSPEC, _BASELINE)
+
+
+def _override_evidence(view: SystemView) -> tuple[Evidence, ...]:
+    override = _conda_override(view)
+    return () if override is None else override[1:]
 
 
 def of_version(version: str) -> Cpu:
@@ -169,11 +174,11 @@ def read(view: SystemView) -> Cpu:
 
 def _read_linux(view: SystemView) -> Cpu:
     evidence: list[Evidence] = []
-    vector, source = probes.read_auxv(view), probes.AUXV
+    vector, source = view.read_bytes(probes.AUXV), probes.AUXV
     if vector is None and view.is_real:
         vector, source = probes.ask_library(), probes.GETAUXVAL
     hwcap = probes.parse_auxv(vector) if vector else None
-    text = proc_cpuinfo.read(view)
+    text = view.read_text(proc_cpuinfo.PATH)
     info = proc_cpuinfo.parse(text, "Features") if text is not None else None
     flags = None
     if hwcap is not None:
@@ -197,5 +202,5 @@ PROVIDER = BuiltInProvider(
     tables.DATA_VERSION,
     _find,
     {_VERSION: _VERSIONS.__contains__, **dict.fromkeys(_ABILITIES, "on".__eq__)},
-    overrides=lambda view: (_conda_override(view) or ())[1:],
+    overrides=_override_evidence,
 )

@@ -93,8 +93,8 @@ def read_kfd(view: SystemView) -> KfdFiles:
         module = ""  # the module of the kernel itself has no version
     devices = {KFD_DEVICE} if properties or module is not None else set()
     for text in properties.values():
-        minor = _properties(text or "").get("drm_render_minor")
-        devices |= {f"{_RENDER}{minor}"} if minor else set()
+        if minor := _properties(text or "").get("drm_render_minor"):
+            devices.add(f"{_RENDER}{minor}")
     return KfdFiles(properties, module, frozenset(filter(view.exists, sorted(devices))))
 
 
@@ -259,10 +259,9 @@ def gpus_of_tool(tool: ToolAnswer) -> tuple[AmdGpu, ...]:
     if not tool.answer.succeeded:
         return ()
     text = tool.answer.output.decode("utf-8", "replace")
-    gpus = {"rocminfo": _parse_rocminfo, "clinfo": _parse_clinfo}.get(tool.name, _parse_enumerator)(
-        text
-    )
-    return tuple(gpus)
+    parsers = {"rocminfo": _parse_rocminfo, "clinfo": _parse_clinfo}
+    parse = parsers.get(tool.name, _parse_enumerator)
+    return tuple(parse(text))
 
 
 def _parse_enumerator(text: str) -> list[AmdGpu]:

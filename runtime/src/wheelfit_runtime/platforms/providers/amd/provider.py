@@ -250,7 +250,7 @@ def _overridden_names(variable: str, text: str, separators: str) -> Sequence[str
 
 def _hints(driver: AmdDriver, view: SystemView, overridden: set[str]) -> tuple[str, ...]:
     """Return hints for the user about missing facts and permissions."""
-    if not any(not gpu.problem for gpu in driver.gpus):
+    if all(gpu.problem for gpu in driver.gpus):
         return ()
     hints = []
     if driver.rocm_version is None and _ROCM not in overridden:

@@ -166,7 +166,7 @@ def candidates(view: SystemView, files: IntelFiles) -> tuple[str, ...]:
     return tuple(paths)
 
 
-def missing(files: IntelFiles) -> str:
+def no_driver_reason(files: IntelFiles) -> str:
     """Return the reason no driver can be queried, one clause; empty for GPUs older than Arc."""
     if files.older:
         return ""

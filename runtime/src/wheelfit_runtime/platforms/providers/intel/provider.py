@@ -53,7 +53,7 @@ def supported(driver: IntelDriver, *, reference: bool = False) -> Detection:
     devices = values_by_device(_DEVICE_IP, ((gpu, _values(gpu.ip)) for gpu in ordered))
     warnings: tuple[str, ...] = (driver.problem,) if driver.problem else ()
     if not reference:
-        warnings += _warn_of_limiting_gpu(ordered)
+        warnings += _limiting_gpu_warnings(ordered)
     return answer(
         NAMESPACE,
         (FeatureConfig(_DEVICE_IP, listed_values, multi_value=True),),
@@ -69,7 +69,7 @@ def _values(ip: DeviceIp) -> tuple[str, ...]:
     return (str(ip),) if base is None else (str(ip), str(base))
 
 
-def _warn_of_limiting_gpu(gpus: Sequence[IntelGpu]) -> tuple[str, ...]:
+def _limiting_gpu_warnings(gpus: Sequence[IntelGpu]) -> tuple[str, ...]:
     """Return a warning if an integrated GPU limits a card (P-88)."""
     cards = [gpu for gpu in gpus if not gpu.integrated]
     limiting = [gpu for gpu in gpus if gpu.integrated and cards and gpu.ip != cards[0].ip]
@@ -88,7 +88,7 @@ def read(view: SystemView) -> IntelDriver:
         return IntelDriver(evidence=(Evidence("files", "no sign of an Intel GPU"),))
     libraries = intel_files.candidates(view, files) if files.has_signs else ()
     if not libraries:
-        return IntelDriver(problem=intel_files.missing(files), evidence=files.evidence)
+        return IntelDriver(problem=intel_files.no_driver_reason(files), evidence=files.evidence)
     # Imported only for machines with signs of a GPU.
     from wheelfit_runtime.platforms.providers.intel import level_zero
 

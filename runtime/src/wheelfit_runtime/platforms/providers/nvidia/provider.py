@@ -211,17 +211,15 @@ def _read_overrides(environ: Mapping[str, str]) -> _Overrides:
     driver = _override_variable(environ, _FORCE_DRIVER, overrides.CONDA_CUDA)
     gpu = _override_variable(environ, _FORCE_SM, overrides.CONDA_CUDA_ARCH)
     return _Overrides(
-        _overridden_version(driver) if driver else None,
-        _overridden_capability(gpu) if gpu else None,
+        _overridden_version(driver) if driver and driver.value else None,
+        _overridden_capability(gpu) if gpu and gpu.value else None,
         tuple(filter(None, (driver, gpu))),
         no_driver=driver is not None and not driver.value,
         no_gpu=gpu is not None and not gpu.value,
     )
 
 
-def _overridden_version(variable: Evidence) -> Capability | None:
-    if not variable.value:
-        return None
+def _overridden_version(variable: Evidence) -> Capability:
     match = _FORCED_DRIVER.fullmatch(variable.value)
     if match is None:
         raise overrides.invalid_override(*variable, "it must be a version as 12.8")
@@ -231,9 +229,7 @@ def _overridden_version(variable: Evidence) -> Capability | None:
     return version
 
 
-def _overridden_capability(variable: Evidence) -> Capability | None:
-    if not variable.value:
-        return None
+def _overridden_capability(variable: Evidence) -> Capability:
     match = _FORCED_SM.fullmatch(variable.value)
     if match is None:
         raise overrides.invalid_override(*variable, "it must be a capability as 9.0")

@@ -28,16 +28,21 @@ def _find(view: SystemView, overridden: Mapping[str, tuple[str, ...]]) -> Detect
         evidence = Evidence("interpreter architecture", view.architecture)
         return answer(NAMESPACE, evidence=(evidence,))
     override = _conda_override(view)
-    cpu = of_level(override[0]) if override else read(view)
-    cpu = cpu._replace(evidence=(overrides.shown_override(override[1]),)) if override else cpu
+    if override is None:
+        cpu = read(view)
+    else:
+        level, variable = override
+        cpu = of_level(level)._replace(evidence=(overrides.shown_override(variable),))
     return supported(cpu, reference=view.reference)
 
 
 def _conda_override(view: SystemView) -> tuple[str, Evidence] | None:
-    """Return the level in conda's variable; None: unset, or for other processors."""
-    if view.architecture != NAMESPACE:
-        return None
-    return overrides.conda_processor(view.environ, tables.ARCHSPEC, _LEVELS[-1])
+    return overrides.conda_processor(view, NAMESPACE, tables.ARCHSPEC, _LEVELS[-1])
+
+
+def _override_evidence(view: SystemView) -> tuple[Evidence, ...]:
+    override = _conda_override(view)
+    return () if override is None else override[1:]
 
 
 def of_level(level: str) -> Cpu:
@@ -87,7 +92,7 @@ def read(view: SystemView) -> Cpu:
         numbers = windows_features.read(view)
         if numbers is not None:
             return _from_windows(numbers)
-    text = proc_cpuinfo.read(view) if view.system == "Linux" else None
+    text = view.read_text(proc_cpuinfo.PATH) if view.system == "Linux" else None
     if text is None:
         return from_cpuid(table)
     info = proc_cpuinfo.parse(text, "flags")
@@ -155,5 +160,5 @@ PROVIDER = BuiltInProvider(
     tables.DATA_VERSION,
     _find,
     {quick_look.FEATURE: _LEVELS.__contains__, **dict.fromkeys(_FLAGS, "on".__eq__)},
-    overrides=lambda view: (_conda_override(view) or ())[1:],
+    overrides=_override_evidence,
 )
