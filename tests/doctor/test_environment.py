@@ -252,6 +252,21 @@ class TestFiles:
         )
         assert "changed-file" not in {finding.code for finding in patient.findings(full=True)}
 
+    def test_one_library_without_a_hash(self, patient: Patient) -> None:
+        """A RECORD without a hash does not tell whose content the file has."""
+        path = "lib/x.so"
+        patient.add("a", files={path: b"content"})
+        record = patient.add("b", files={path: b"content"}) / "RECORD"
+        rows = record.read_text().splitlines()
+        without_hash = [f"{path},," if row.startswith(f"{path},") else row for row in rows]
+        record.write_text("\n".join(without_hash) + "\n")
+        assert (
+            patient.only().message
+            == f"a 1.0 and b 1.0 both own {path}; its content is that of a 1.0"
+        )
+        (patient.folder / path).write_bytes(b"edited")
+        assert patient.only().message == f"a 1.0 and b 1.0 both own {path}"
+
     def test_other_files_of_two_packages(self, patient: Patient) -> None:
         """Headers that differ are a warning, equal libraries a note, equal modules nothing."""
         patient.add("a", files={"inc/x.h": b"1", "inc/y.h": b"1", "m/z.py": b"same"})

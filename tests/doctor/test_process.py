@@ -211,6 +211,23 @@ def test_from_elsewhere(
     assert "and not from runtime 12.9, which is installed" in finding.message
 
 
+@pytest.mark.parametrize(
+    ("path", "owner"),
+    [
+        ("/usr/lib/x86_64-linux-gnu/libgomp.so.1", "the system"),
+        ("/lib64/libgomp.so.1", "the system"),
+        ("/libraries/libgomp.so.1", "unknown"),
+    ],
+)
+def test_libraries_of_the_system(path: str, owner: str, tmp_path: Path) -> None:
+    """The folders of the system are known by their whole names."""
+    maps = tmp_path / "proc/7/maps"
+    maps.parent.mkdir(parents=True)
+    maps.write_text(f"7f00-7f01 r-xp 00000000 08:01 42 {path}\n")
+    process = examine_process(7, SystemView(system="Linux", root=tmp_path))
+    assert [library.owner for library in process.libraries] == [owner]
+
+
 def test_stubs_and_old_drivers(load: Load, library: Callable[..., bytes], tmp_path: Path) -> None:
     """P-92: stubs are an error, and so is a runtime that is too new for the loaded driver."""
     stub, driver = tmp_path / "stubs/libcuda.so", tmp_path / "lib/libcuda.so.550.54.15"

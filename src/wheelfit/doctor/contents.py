@@ -217,7 +217,10 @@ def compare_with_record(
 
 
 def has_recorded_content(file: OwnedFile) -> bool:
-    """Return whether the content of a file is the recorded one; False if it cannot be read."""
+    """Return whether the content of a file is the recorded one; False if it cannot be read.
+
+    Without a hash in RECORD, or with one of an unknown algorithm, any content is.
+    """
     algorithm, _, digest = file.hash.partition("=")
     if algorithm not in DIGEST_SIZES:
         return True

@@ -91,7 +91,7 @@ def examine_environment(
         for path, owners in shared.items()
         if full or max(file.size or 0 for _, file in owners) <= _MAX_HASHED_SIZE
         for package, file in owners
-        if has_recorded_content(file)
+        if file.hash and has_recorded_content(file)
     }
     changes = compare_with_record(
         local_packages, frozenset(shared), environment.schemes.folders().values(), full=full

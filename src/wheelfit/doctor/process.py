@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _LIBRARY_FOLDERS = ("site-packages", "dist-packages")
 _TOOLKIT = re.compile(r"(/usr/local/cuda(?:-[0-9.]+)?|/opt/rocm(?:-[0-9.]+)?)/")
 _DRIVER_RELEASE = re.compile(r"lib(?:cuda|nvidia-ml)\.so\.([0-9]+\.[0-9]+(?:\.[0-9]+)?)")
-_SYSTEM_FOLDERS = ("/lib", "/usr/lib", "/usr/lib64", "/lib64")
+_SYSTEM_FOLDERS = re.compile(r"(?:/usr)?/lib(?:32|64|x32)?/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ def _owner(
         return f"{library.kind} driver"
     if any(f"/{name}/" in file.path for name in _LIBRARY_FOLDERS):
         return "no package: no RECORD names it"
-    return "the system" if file.path.startswith(_SYSTEM_FOLDERS) else "unknown"
+    return "the system" if _SYSTEM_FOLDERS.match(file.path) else "unknown"
 
 
 def _conda_owner(view: SystemView, path: str) -> str | None:
@@ -251,11 +251,11 @@ def _old_driver_findings(
         if match is None or "/stubs/" in library.path:
             continue
         for runtime in runtimes:
-            floor = DRIVER_FLOOR.get(runtime.cuda_major or 0)
-            if floor is not None and _numbers(match[1]) < _numbers(floor[0]):
+            linux_floor, _ = DRIVER_FLOOR.get(runtime.cuda_major or 0, ("0", ""))
+            if _numbers(match[1]) < _numbers(linux_floor):
                 yield location.finding(
                     diagnoses.RUNTIME_TOO_NEW,
-                    f"{runtime.soname} of {runtime.owner} needs driver {floor[0]} or newer, but "
+                    f"{runtime.soname} of {runtime.owner} needs driver {linux_floor} or newer, but "
                     f"{match[1]} is loaded",
                 )
         return  # the libraries of one driver are of one release
