@@ -293,6 +293,13 @@ class TestHostile:
         path = write_archive(tmp_path / "demo-1.0.tar.gz", {member.name: member})
         refused(path, "a header of more than 1048576 bytes")
 
+    @pytest.mark.parametrize("time", ["1e300", "inf"])
+    def test_impossible_times(self, time: str, tmp_path: Path) -> None:
+        """A time that no file can have makes an archive invalid."""
+        member = tarfile.TarInfo("demo-1.0/pyproject.toml")
+        member.pax_headers = {"mtime": time}
+        refused(write_archive(tmp_path / "demo-1.0.tar.gz", {member.name: member}), "out of range")
+
     def test_zip_rules(self, tmp_path: Path) -> None:
         """A ZIP archive is held to the rules for wheels: no links, nothing before or between."""
         path = tmp_path / "demo-1.0.zip"

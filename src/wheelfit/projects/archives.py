@@ -283,7 +283,7 @@ def _converted_errors(where: str) -> Iterator[None]:
     """Convert errors of `tarfile` for invalid archives."""
     try:
         yield
-    except (tarfile.TarError, EOFError, UnicodeError, ValueError) as error:
+    except (tarfile.TarError, EOFError, UnicodeError, ValueError, OverflowError) as error:
         if isinstance(error, InvalidSource):
             error.where = error.where or where
             raise
