@@ -47,6 +47,16 @@ def test_generate_check_and_convert(
     assert capsys.readouterr() == ("", "")
 
 
+def test_generate_in_place_by_another_name(dist: Path, tmp_path: Path, context: Context) -> None:
+    """Wheels are not copied into their own folder if a link to it is the target."""
+    link = tmp_path / "link"
+    link.symlink_to(dist)
+    request = GenerateIndexRequest(folder=str(dist), to=str(link))
+    assert generate_index(request, context).generated.is_published
+    assert (dist / "simple").is_dir()
+    assert not (dist / "files").exists()
+
+
 def test_check(dist: Path, context: Context) -> None:
     """Findings that are ignored are not in the report, and unknown names are refused."""
     (dist / "fast-1.0-py3-none-any.whl").unlink()

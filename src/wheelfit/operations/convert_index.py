@@ -21,6 +21,7 @@ from wheelfit.operations.whole_index import (
     open_whole_index,
 )
 from wheelfit.server.generate.conversion import convert_project, project_names, publish_converted
+from wheelfit.server.generate.targets import SIMPLE
 from wheelfit.sources.urls import redact
 
 if TYPE_CHECKING:
@@ -98,15 +99,17 @@ def convert_index(request: ConvertIndexRequest, context: Context) -> ConvertedIn
 
     :raises UsageError: the index would be written over itself.
     """
-    target, folder_of_target = open_target(request.to)
-    if folder_of_target and folder_of_target.absolute() == Path(request.source).absolute():
+    target, target_folder = open_target(request.to)
+    source_folder = None if is_remote(request.source) else _pages_folder(request.source)
+    written = [] if target_folder is None else [target_folder, target_folder / SIMPLE]
+    if source_folder and source_folder.resolve() in [folder.resolve() for folder in written]:
         raise UsageError(
             "the index cannot be written over itself", hint="name another folder with --to"
         )
     projects: dict[str, ConvertedProject] = {}
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(TemporaryDirectory(prefix="wheelfit-")))
-        repository, names = _open(request, context, stack)
+        repository, names = _open(source_folder, request, context, stack)
         progress = stack.enter_context(context.reporter.work("converting"))
         progress.start(len(names))
         for name in names:
@@ -121,9 +124,8 @@ def convert_index(request: ConvertIndexRequest, context: Context) -> ConvertedIn
                     rewrite_wheels=request.rewrite_wheels,
                     accept_losses=request.accept_losses,
                 )
-                if (
-                    converted.entries or converted.findings
-                ):  # folders without files are not projects
+                # Folders without files are not projects.
+                if converted.entries or converted.findings:
                     projects[name] = converted
             progress.advance(1)
         progress.done()
@@ -134,16 +136,17 @@ def convert_index(request: ConvertIndexRequest, context: Context) -> ConvertedIn
 
 
 def _open(
-    request: ConvertIndexRequest, context: Context, stack: ExitStack
+    source_folder: Path | None, request: ConvertIndexRequest, context: Context, stack: ExitStack
 ) -> tuple[Repository, tuple[NormalizedName, ...]]:
     """Open the old index; return it and the names of its projects."""
-    source = request.source
-    if is_remote(source):
-        repository = stack.enter_context(open_whole_index(source, request, context))
+    if source_folder is None:
+        repository = stack.enter_context(open_whole_index(request.source, request, context))
         return repository, tuple(repository.projects())
-    folder = existing_folder(source)
-    if (folder / "simple").is_dir():
-        folder /= "simple"
-    folder = folder.absolute()
-    repository = stack.enter_context(open_whole_index(str(folder), request, context))
-    return repository, tuple(canonicalize_name(name) for name in project_names(folder))
+    repository = stack.enter_context(open_whole_index(str(source_folder), request, context))
+    return repository, tuple(canonicalize_name(name) for name in project_names(source_folder))
+
+
+def _pages_folder(source: str) -> Path:
+    """Return the folder of a local index that has its pages."""
+    folder = existing_folder(source).absolute()
+    return folder / SIMPLE if (folder / SIMPLE).is_dir() else folder

@@ -131,7 +131,7 @@ def _generate(
         facts_file = target_folder / SIMPLE / ".facts.json"
     else:
         facts_file = folder / ".wheelfit-facts.json"
-    in_place = target_folder is not None and target_folder.absolute() == folder.absolute()
+    in_place = target_folder is not None and target_folder.resolve() == folder.resolve()
     excluded = _output_folders(folder, None if in_place else target_folder)
     current = fingerprint(folder, options, in_place=in_place, excluded=excluded)
     last_run = LastRun(facts_file, current)
@@ -175,7 +175,7 @@ def _output_folders(folder: Path, target_folder: Path | None) -> frozenset[Path]
     output = {folder / SIMPLE}
     if target_folder is not None:
         with suppress(ValueError):  # it is not inside the folder
-            inside = folder / target_folder.absolute().relative_to(folder.absolute())
+            inside = folder / target_folder.resolve().relative_to(folder.resolve())
             output |= {inside / SIMPLE, inside / FILES}
     return frozenset(output)
 

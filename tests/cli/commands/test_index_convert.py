@@ -164,6 +164,18 @@ def test_usage_errors(run: Runner, old_index: Path, tmp_path: Path) -> None:
     run("index", "convert", tmp_path / "none", "--to", tmp_path / "new", code=1)
 
 
+def test_the_source_by_another_name(run: Runner, old_index: Path, tmp_path: Path) -> None:
+    """An index is not written over itself either if its folder is named in another way."""
+    new, link = tmp_path / "new", tmp_path / "link"
+    run("index", "convert", old_index, "--to", new)
+    link.symlink_to(new)
+    before = tree(new)
+    for source in (new / "simple", new.as_uri(), link, new / ".." / "new"):
+        ended = run("index", "convert", source, "--to", new, code=2)
+        assert "the index cannot be written over itself" in ended.err
+    assert tree(new) == before
+
+
 def test_changed_wheel(run: Runner, old_index: Path, tmp_path: Path) -> None:
     """F-131: A wheel that changed since the last conversion is refused without --replace."""
     new = tmp_path / "new"
