@@ -28,6 +28,12 @@ class TestReadCommand:
                 {"trusted-host": ("h",), "isolated": ()},
             ),
             (("uv", "pip", "install", "--index", "U", "--index=V"), "uv", {"index": ("U", "V")}),
+            (
+                ("pip", "--pypi-url", "U", "--index-url", "V", "--pypi=W"),
+                "pip",
+                {"index-url": ("U", "V", "W")},
+            ),
+            (("uv", "pip", "sync", "--requirements", "r.txt"), "uv", {"requirement": ("r.txt",)}),
             (("uvx", "--default-index", "U", "ruff"), "uv", {"default-index": ("U",)}),
             (("uv", "run", "--", "x", "--index", "U"), "uv", {}),
             (("pdm", "add", "torch"), "pdm", {}),

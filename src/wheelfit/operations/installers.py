@@ -34,7 +34,6 @@ _TOOL = re.compile(r"(pip|uv|uvx|pdm)(?:[0-9.]*)(?:\.exe)?", re.IGNORECASE)
 _PYTHON = re.compile(r"(?:python|pypy)[0-9.]*w?(?:\.exe)?", re.IGNORECASE)
 _VALUE_OPTIONS = (
     "index-url",
-    "pypi-url",
     "extra-index-url",
     "index",
     "default-index",
@@ -44,9 +43,7 @@ _VALUE_OPTIONS = (
     "project",
     "directory",
     "requirement",
-    "requirements",
     "constraint",
-    "constraints",
 )
 _SWITCHES = ("no-config", "no-index", "isolated")
 _PIP_OPTIONS = (
@@ -59,8 +56,11 @@ _PIP_OPTIONS = (
     "isolated",
     "no-index",
 )
+"""Options of pip, for their abbreviations."""
+_ALIASES = {"pypi-url": "index-url", "requirements": "requirement", "constraints": "constraint"}
 _SHORT_OPTIONS = {"-i": "index-url", "-r": "requirement", "-c": "constraint"}
 _MAX_DEPTH = 20
+"""Requirements files, each named by the one before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +70,17 @@ class ToolCommand:
     tool: str = ""
     """``pip``, ``uv`` or ``pdm``; empty: another, unknown tool."""
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
-    """Values of options by name, without hyphens; of a switch, none."""
+    """Values by the usual long name of an option, without leading hyphens; of a switch, none."""
     subcommand: str = ""
     """The first word that is not an option."""
 
-    def last(self, *names: str) -> str | None:
+    def last(self, name: str) -> str | None:
         """Return the effective value of an option; None if it is not given."""
-        values = [value for name in names for value in self.options.get(name, ())]
+        values = self.all(name)
         return values[-1] if values else None
 
     def all(self, *names: str) -> tuple[str, ...]:
-        """Return all values of an option."""
+        """Return all values of some options."""
         return tuple(value for name in names for value in self.options.get(name, ()))
 
 
@@ -137,14 +137,14 @@ def read_command(words: Sequence[str]) -> ToolCommand:
 
 
 def _option(text: str, tool: str) -> str:
-    """Return the name of an option, which pip accepts abbreviated to a unique prefix."""
+    """Return the usual name of a long option, which pip accepts abbreviated to a unique prefix."""
     if not text.startswith("--"):
         return ""
     name = text[2:]
-    if tool != "pip":
-        return name
-    options = [option for option in _PIP_OPTIONS if len(name) > 2 and option.startswith(name)]
-    return options[0] if len(options) == 1 else name
+    if tool == "pip" and len(name) > 2:
+        options = [option for option in _PIP_OPTIONS if option.startswith(name)]
+        name = options[0] if len(options) == 1 else name
+    return _ALIASES.get(name, name)
 
 
 def installers_of(
@@ -242,7 +242,7 @@ def _pip_settings(
         if switch in command.options
     )
     pip_settings = settings.with_options(
-        index_url=command.last("index-url", "pypi-url"),
+        index_url=command.last("index-url"),
         extra_index_urls=(*command.all("extra-index-url"), *extra),
         trusted_hosts=command.all("trusted-host"),
     )
@@ -289,12 +289,11 @@ def _indexes_in_files(
             except ValueError:
                 continue
             options = read_command(["pip", *words])
-            indexes.extend(options.all("index-url", "pypi-url"))
+            indexes.extend(options.all("index-url"))
             extra.extend(options.all("extra-index-url"))
             for nested in options.all("requirement", "constraint"):
                 read(path.parent / nested, depth + 1)
 
-    names = ("requirement", "requirements", "constraint", "constraints")
-    for name in command.all(*names):
+    for name in command.all("requirement", "constraint"):
         read(folder / name, 0)
     return indexes, extra
