@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -54,7 +53,9 @@ class ImportIndexRequest(LiveIndexRequest, SourceOptions):
 
     source: str
     projects: tuple[str, ...] = ()
+    """Names of the projects to import; empty: all."""
     owner: str = "admin"
+    """The owner of new projects."""
     dry_run: bool = False
 
 
@@ -163,14 +164,13 @@ def _import_packages(request: ImportIndexRequest, context: Context) -> ImportedP
                 map_concurrently(files, add_file, most=_MAX_FETCHES, cancel=cancel)
             progress.done()
         importing.record_in_audit_log()
-    counts = importing.counts
     return ImportedPackages(
         request.dry_run,
         len(files),
         sum(file.size or 0 for file in files),
-        counts["existing"],
-        counts["added"],
-        counts["size"],
+        len(importing.existing),
+        len(importing.added_sizes),
+        sum(importing.added_sizes),
         tuple(sorted(importing.refused, key=lambda file: file.filename)),
         tuple(failed),
         tuple(name for name in names if name not in project_names and name not in unread_projects),
@@ -192,7 +192,7 @@ def _open(
     source = request.source
     if "://" in source:
         if not is_remote(source):
-            existing_folder(source)
+            existing_folder(source)  # of a file: URL; any other scheme is refused here
         # A whole index would fill the default cache, so only --cache-dir is used.
         options = request.with_options(no_cache_dir=request.cache_dir is None)
         with open_whole_index(source, options, context, refresh=True) as index:
@@ -235,20 +235,23 @@ def _pages(
 
 @dataclass(slots=True)
 class _PackageImport:
-    """An import by several threads."""
+    """The import of files into a store, by several threads."""
 
     request: ImportIndexRequest
     repository: Repository
     store: Store | None
     failed: list[FailedFile]
     refused: list[RefusedFile] = field(default_factory=list, init=False)
-    counts: Counter[str] = field(default_factory=Counter, init=False)
+    existing: list[str] = field(default_factory=list, init=False)
+    """Names of the files that existed before."""
+    added_sizes: list[int] = field(default_factory=list, init=False)
+    """Bytes of each new file; 0 where unknown."""
 
     def record_in_audit_log(self) -> None:
         """Add the number of imported files to the audit log."""
-        if self.store is not None and self.counts["added"] and not self.request.dry_run:
+        if self.store is not None and self.added_sizes and not self.request.dry_run:
             self.store.records.record_action(
-                "import", f"{self.counts['added']} files of {redact(self.request.source)}"
+                "import", f"{len(self.added_sizes)} files of {redact(self.request.source)}"
             )
 
     def add(self, file: File) -> None:
@@ -258,9 +261,9 @@ class _PackageImport:
             return
         try:
             if self._exists(file):
-                self.counts["existing"] += 1
+                self.existing.append(file.filename)
             elif self.store is None or self.request.dry_run:
-                self.counts.update(added=1, size=file.size or 0)
+                self.added_sizes.append(file.size or 0)
             else:
                 self._add(file, self.store)
         except StorageUnavailable:
@@ -275,6 +278,7 @@ class _PackageImport:
             self.refused.append(RefusedFile(file.filename, (reason,)))
 
     def _exists(self, file: File) -> bool:
+        """Return whether the store has a file; yank it there if the source has yanked it since."""
         if self.store is None or (stored := self.store.records.file(file.filename)) is None:
             return False
         digest = file.hashes.get("sha256")
@@ -309,6 +313,6 @@ class _PackageImport:
             if not isinstance(result, AcceptedUpload):
                 self.refused.append(RefusedFile(file.filename, result))
             elif result.is_new:
-                self.counts.update(added=1, size=draft.size)
+                self.added_sizes.append(draft.size)
             else:  # it existed; without hashes on the page, only the download shows that
-                self.counts["existing"] += 1
+                self.existing.append(file.filename)
