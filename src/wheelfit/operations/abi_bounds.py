@@ -55,11 +55,15 @@ class AbiBoundsRequest(SourceOptions):
 
     consumer: str
     against: tuple[str, ...] = ()
+    """Releases, as ``VERSION=FILE``, requirement, wheel or folder of wheels; or ``python>=3.9``."""
     named: str | None = None
+    """The project of the library, where the releases do not name it."""
     exports: str | None = None
+    """The file with the promises of the library, a ``pyproject.toml``."""
     namespace: str = "abi_dependency"
     label: Label | None = None
     newest: int = 10
+    """The number of releases of an index, counted from the newest; 0: all."""
     built_with: str | None = None
 
 
@@ -217,6 +221,7 @@ class _Releases:
 
     def _named_by(self, text: str) -> Iterator[LibraryRelease]:
         version, equals, file = text.partition("=")
+        # 2.8=FILE, but not the requirement 3to2==1.1.
         if equals and version[:1].isdigit() and not file.startswith("="):
             self.are_published = False
             yield _release(_version(version), Path(file))

@@ -84,6 +84,7 @@ def _provenance_url(pin: Pin, repository: Repository) -> str | None:
     """Return the URL of the provenance; a lock has none, so the index page is read."""
     if pin.file.provenance is not None:
         return pin.file.provenance
+    # Local files, wheels that were built and direct references are on no page of an index.
     if pin.file.is_local or pin.file.origin is not None or pin.is_direct:
         return None
     page = repository.project(pin.name)

@@ -110,10 +110,10 @@ class BundleReport:
     @property
     def shared(self) -> int | None:
         """Bytes that are saved because machines share files; None if unknown."""
-        total = self.size
-        if total is None or not self.hosts:
-            return None if total is None else 0
-        return (_sum(host.size for host in self.hosts) or 0) - total
+        by_host = _sum(host.size for host in self.hosts)
+        if self.size is None or by_host is None:
+            return None
+        return by_host - self.size if self.hosts else 0
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""

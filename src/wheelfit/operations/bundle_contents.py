@@ -49,8 +49,8 @@ class WheelToBundle:
     """The file in its source."""
     files: Files
     """The source."""
-    confirm: Callable[[bytes | None], str | None]
-    """Returns why its ``variant.json`` disagrees with the data it was chosen by (F-93)."""
+    metadata_disagreement: Callable[[bytes | None], str | None]
+    """Returns why its ``variant.json`` contradicts the data it was chosen by (F-93), or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,8 +323,8 @@ class FullBundlePlan:
             for wheel in package.wheels:
                 text = wheel.filename.text
                 if text not in self._excluded:
-                    confirm = partial(_disagreement, package.document, wheel.filename)
-                    yield WheelToBundle(wheel.filename, by_name[text], files, confirm)
+                    disagreement_of = partial(_disagreement, package.document, wheel.filename)
+                    yield WheelToBundle(wheel.filename, by_name[text], files, disagreement_of)
 
     @property
     def archives(self) -> dict[str, ArchiveToBundle]:

@@ -259,7 +259,7 @@ class _BundleWriter:
         except InvalidWheel as error:
             error.where = redact(source.file.url)  # not the temporary copy, which is gone
             raise
-        reason = source.confirm(document) if source.filename.is_variant else None
+        reason = source.metadata_disagreement(document) if source.filename.is_variant else None
         if reason is None:
             _replace_hard_link(path, earlier=self.place.folder)
             self._metadata[name] = metadata

@@ -94,7 +94,8 @@ def check(request: CheckRequest, context: Context) -> CheckReport:
     check_ignored(request.ignore)
     if not request.targets and not request.environment:
         raise UsageError("no target was given", hint="name a TARGET, or --environment")
-    report = with_profile_severities(_check(request, context), named_profiles(request.profile))
+    profiles = named_profiles(request.profile)
+    report = with_profile_severities(_check(request, profiles, context), profiles)
     report = report.without(request.ignore)
     return CheckReport(report, request.targets, request.profile, request.full)
 
@@ -124,12 +125,11 @@ def named_profiles(names: Collection[str]) -> frozenset[Profile]:
     return frozenset(profiles[name] for name in names)
 
 
-def _check(request: CheckRequest, context: Context) -> Report:
+def _check(request: CheckRequest, profiles: frozenset[Profile], context: Context) -> Report:
     from wheelfit.checking.targets.paths import check_paths
     from wheelfit.operations.executors import open_wheel_mapper
     from wheelfit.operations.targets import named_project
 
-    profiles = named_profiles(request.profile)
     paths: list[Path] = []
     urls: list[str] = []
     projects: list[Requirement] = []

@@ -23,10 +23,7 @@ from wheelfit.sources.urls import redact
 from wheelfit_runtime.errors import ProjectNotFound, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from wheelfit.checking.indexes.reachability import FindMachines
-    from wheelfit.core.document import VariantDocument
     from wheelfit.operations.context import Context
     from wheelfit.resolution.overview import OverviewHost
 
@@ -65,11 +62,9 @@ def _machines(request: CheckIndexRequest, context: Context) -> FindMachines:
     """Return a function that yields the machines for which a document is judged."""
     current = open_environment_of(request, context.environ, may_be_own=True).target
     hosts: dict[str, OverviewHost] = {}
-
-    def machines(document: VariantDocument) -> Iterator[OverviewHost]:
-        return overview_hosts(document, current, context.environ, context.reporter, cache=hosts)
-
-    return machines
+    return lambda document: overview_hosts(
+        document, current, context.environ, context.reporter, cache=hosts
+    )
 
 
 def _check_local(

@@ -58,7 +58,7 @@ class Reporter:
         """Report a remark about progress."""
 
     def summary(self, text: str) -> None:
-        """Report the result of a step, such as ``Resolved 3 packages in 0.2 s``, as in reports."""
+        """Report a step's result, such as ``Resolved 3 packages in 0.2 s``; reports have it too."""
 
     def note(self, text: str) -> None:
         """Report a remark of less importance."""

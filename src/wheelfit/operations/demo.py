@@ -1,4 +1,4 @@
-"""A demonstration in a throw-away environment."""
+"""Demonstrations: an installation into a throw-away environment, and choices for machines."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ class Demo:
 
     def explain(self, project: str, machine: str | None) -> ExplainReport:
         """Return the choice for a machine; None: this one."""
-        # The steps name the machine.
+        # What is reported about a machine is in the steps already.
         context = self._context if machine is None else self._silent
         return explain(
             ExplainRequest(requirements=(project,), host=machine, **self._options), context
@@ -267,7 +267,7 @@ class Demo:
 
 
 def _import(project: str, python: str) -> str:
-    """Import the result, in the environment's own interpreter."""
+    """Import the installed package in the environment's own Python, and return its version."""
     module = project.replace("-", "_")
     program = f"import {module}; print({module}.__version__)"
     process = subprocess.run(

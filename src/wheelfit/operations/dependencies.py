@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.environment import Environment
     from wheelfit.locking.document import Lock
     from wheelfit.operations.change_reports import ChangeReport
-    from wheelfit.operations.context import Context, Reporter
+    from wheelfit.operations.context import Context
     from wheelfit.projects.dependency_lists import ListChange
     from wheelfit.resolution.requirements_file import RequirementLine
 
@@ -190,35 +190,27 @@ class _ProjectEditor:
     ) -> DependencyReport:
         """Write the edited project, lock it and install from the lock, or restore everything.
 
+        A dry run only locks, and writes nothing.
+
         :param unbounded: new requirements that get the locked version as their lower bound.
         """
         request, edit = self._request, _Edit(edited, tuple(changes))
-        if request.dry_run:
-            locks = None if request.frozen else self._lock_project(edit, unbounded, writes=False)
-            return self._report(edit, locks)
-        with self._restored_on_failure(edit):
-            locks = None if request.frozen else self._lock_project(edit, unbounded, writes=True)
-            if edit.text != self.before:
+        with nullcontext() if request.dry_run else self._restored_on_failure(edit):
+            locks = None if request.frozen else self._lock_project(edit, unbounded)
+            if edit.text != self.before and not request.dry_run:
                 self._write(edit.text.encode())
             change = None if self._environment is None or locks is None else self._sync(locks)
-        return self._report(edit, locks, change)
-
-    def _report(
-        self, edit: _Edit, locks: LockReport | None, change: ChangeReport | None = None
-    ) -> DependencyReport:
         return DependencyReport(
             self.path,
             self.edited_list,
             edit.changes,
             _difference(self.before, edit.text),
-            self._request.dry_run,
+            request.dry_run,
             locks,
             change,
         )
 
-    def _lock_project(
-        self, edit: _Edit, unbounded: Collection[NormalizedName], *, writes: bool
-    ) -> LockReport:
+    def _lock_project(self, edit: _Edit, unbounded: Collection[NormalizedName]) -> LockReport:
         """Lock an edited project, whose file may still be as before, and add bounds to the edit."""
         where = str(self.path)
 
@@ -233,7 +225,6 @@ class _ProjectEditor:
             requirements=(),
             project=str(self.path),
             output=str(self._lock),
-            dry_run=not writes,
             extra=(),
             group=(),
             host=None,
@@ -279,7 +270,7 @@ class _ProjectEditor:
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) and installed != self._installed():
                 raise
-            self._restore(edit.text, self._context.reporter)
+            self._restore(edit.text)
             if lock_before is None:
                 self._lock.unlink(missing_ok=True)
             elif self._read_lock() != lock_before:
@@ -289,12 +280,14 @@ class _ProjectEditor:
     def _read_lock(self) -> bytes | None:
         return self._lock.read_bytes() if self._lock.is_file() else None
 
-    def _restore(self, edited: ProjectText, reporter: Reporter) -> None:
+    def _restore(self, edited: ProjectText) -> None:
         now = _read_file(self.path)
         if now == self._data:
             return
         if now != edited.encode():
-            reporter.warn(f"{self.path} was changed by another program, and stays as it is")
+            self._context.reporter.warn(
+                f"{self.path} was changed by another program, and stays as it is"
+            )
             return
         self._write(self._data)
 
@@ -312,9 +305,9 @@ class _Edit:
     changes: tuple[ListChange, ...]
 
     def add_bounds(
-        self, place: DependencyList, lock: Lock, names: Collection[NormalizedName]
+        self, edited_list: DependencyList, lock: Lock, names: Collection[NormalizedName]
     ) -> None:
-        """Add the locked versions of new requirements as their lower bounds."""
+        """Add the lowest locked versions of some new requirements as their lower bounds."""
         versions: dict[NormalizedName, list[Version]] = {}
         for package in lock.packages:
             if package.version is not None:
@@ -325,7 +318,7 @@ class _Edit:
             if change.after is not None and change.name in names and locked_versions:
                 _, separator, marker = change.after.partition(";")
                 after = f"{change.name}>={min(locked_versions).public}{separator}{marker}"
-                self.text, bound = with_requirement(self.text, place, after)
+                self.text, bound = with_requirement(self.text, edited_list, after)
                 changes.append(replace(change, after=bound.after))
             else:
                 changes.append(change)
@@ -384,8 +377,8 @@ def _requirement(text: str) -> str:
         parsed = parse_requirement(text, allow_variant_markers=False)
     except InvalidRequirement as error:
         head = text.partition(";")[0].strip()
-        is_place = "/" in head or "\\" in head or head in (".", "..") or head.endswith(".whl")
-        if "@" not in head and is_place:
+        is_path = "/" in head or "\\" in head or head in (".", "..") or head.endswith(".whl")
+        if "@" not in head and is_path:
             raise UsageError(f"{head} has no name", hint=_named_reference(head)) from None
         error.where = error.where or "command line"
         raise

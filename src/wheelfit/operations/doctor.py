@@ -39,6 +39,7 @@ class DoctorRequest(ExaminationRequest):
     """The environment, machine or process to examine, and the findings of interest."""
 
     runtime: int | None = None
+    """The ID of a process to examine; 0: this one; None: a machine and an environment."""
     replay: str | None = None
     full: bool = False
     only: tuple[str, ...] = ()
@@ -113,6 +114,7 @@ def _diagnose_environment(request: DoctorRequest, context: Context) -> Diagnosis
     from wheelfit.doctor import machine as machines
     from wheelfit.doctor.environment import diagnose_packages, examine_environment
     from wheelfit.doctor.machine import Hardware
+    from wheelfit.installation.environment import DestinationKind
 
     environment, unusable = _open_environment(request, context.environ)
     machine, real, timed = _open_machine(request, environment.target, context)
@@ -146,12 +148,15 @@ def _diagnose_environment(request: DoctorRequest, context: Context) -> Diagnosis
         of_conda = (text for text in machine.overrides if text.startswith(overrides.CONDA_PREFIX))
         in_effect = dict.fromkeys((*real.overrides_in_effect(), *of_conda))
         findings += machines.override_findings(in_effect, view, real.namespaces)
+        scripts = None
+        if view.is_real and environment.kind is DestinationKind.ENVIRONMENT:
+            scripts = str(environment.schemes.scripts)
         findings += settings_findings(
             settings,
             detections,
             contents.libraries,
             contents.modules if settings.module_folders else {},
-            _scripts(environment) if view.is_real else None,
+            scripts,
         )
     return Diagnosis(
         machine.name,
@@ -213,16 +218,6 @@ def _open_environment(
         others = {name: value for name, value in environ.items() if name not in activating}
         finding = Location("VIRTUAL_ENV").finding(ENVIRONMENT_UNUSABLE, message)
         return open_environment_of(request, others, may_be_own=True), [finding]
-
-
-def _scripts(environment: Environment) -> str | None:
-    from wheelfit.installation.environment import DestinationKind
-
-    return (
-        str(environment.schemes.scripts)
-        if environment.kind is DestinationKind.ENVIRONMENT
-        else None
-    )
 
 
 def _scrubber(examined: SystemView, environ: Mapping[str, str]) -> Scrubber:

@@ -128,7 +128,7 @@ def download(request: DownloadRequest, context: Context) -> DownloadReport:
 
 
 def _machines(request: DownloadRequest) -> Iterator[tuple[str | None, Version | None]]:
-    """Yield the host and the Python of each machine; None where nothing else is named."""
+    """Yield the host and the Python of each machine; None: this machine, the active Python."""
     from wheelfit.locking.environments import python_of
     from wheelfit_runtime.platforms.known_platforms import PLATFORMS
 
@@ -184,8 +184,7 @@ def _fetch(
     with reporter.transfers(session.repository.cancel) as transfers:
         for _ in range(_MAX_ROUNDS):
             resolution = session.resolve(resolution_request, reporter)
-            pins = [pin for pin in resolution.pins if not pin.is_direct]
-            check_folder_pins((pin.name for pin in pins), request)
+            check_folder_pins((pin.name for pin in resolution.pins if not pin.is_direct), request)
             if request.require_accelerator:
                 check_accelerators(resolution, session.candidates, reporter)
             accelerators = report_accelerator_remarks(

@@ -120,13 +120,13 @@ def _check_space(
 
     Files of wheels in the cache are linked, so they need no space on the disk of the cache.
     """
+    from wheelfit.wheels.disk_space import free_space, no_space_message
+
     folder = nearest_existing(change.environment.schemes.purelib)
     wheel_sizes = [sizes[pin.name] for pin in planned.install]
     needed = sum(size.unpacked or 0 for size in wheel_sizes if not size.is_on_disk)
     if any(size.is_on_disk for size in wheel_sizes) and not _is_linked(folder, request, context):
         needed += sum(size.unpacked or 0 for size in wheel_sizes if size.is_on_disk)
-    from wheelfit.wheels.disk_space import free_space, no_space_message
-
     if needed > free_space(folder):
         raise EnvironmentUnavailable(
             no_space_message(folder, needed),

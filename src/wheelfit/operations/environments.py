@@ -33,7 +33,8 @@ def open_environment_of(
         missing, as for an installation, which creates it.
     :param may_be_own: whether to fall back to the environment of this process; only for commands
         that change nothing in it.
-    :param tags: whether wheels will be chosen for it; otherwise the standard library is enough.
+    :param tags: whether wheels will be chosen for it, by its tags; if not, they are left out, and
+        only the standard library is used.
     :param note: gets the interpreters on ``PATH`` that were skipped because they do not work.
     :param meanwhile: called while an interpreter that has to be started describes itself.
     :raises FileProblem: there is no such folder.

@@ -125,6 +125,8 @@ def several_machines_error(place: str | None) -> UsageError:
 
 
 class _Exporter:
+    """A writer of the exports of a request."""
+
     def __init__(self, request: ExportRequest, context: Context) -> None:
         self._request = request
         self._context = context

@@ -28,7 +28,9 @@ def write_atomically(name: str, data: bytes, *, replace: bool = True) -> None:
     """
     path = Path(name)
     if replace and path.exists() and not (path.is_file() or path.is_dir()):
-        _write_special_file(data, path)
+        # A special file, such as /dev/stdout, cannot be replaced by a new one.
+        with reporting_os_errors("the file cannot be written", where=name):
+            path.write_bytes(data)
         return
     if replace and path.is_symlink():
         if not path.exists():
@@ -85,17 +87,8 @@ def new_folder(name: str) -> Iterator[Path]:
         raise
 
 
-def _write_special_file(data: bytes, path: Path) -> None:
-    """Write to a special file, such as ``/dev/stdout``, which cannot be replaced by a new one.
-
-    :raises FileProblem: the write fails.
-    """
-    with reporting_os_errors("the file cannot be written", where=str(path)):
-        path.write_bytes(data)
-
-
 _MOST_DIGITS = 11
-"""Digits of a time before the year 5139; the library's dates end at 9999."""
+"""Digits of the latest time, which is in the year 5138: Python's dates end in 9999."""
 
 
 def source_date_epoch(environ: Mapping[str, str]) -> int | None:

@@ -249,7 +249,6 @@ def _about(path: Path) -> str:
     return ", ".join(parts) + (f"; written by {file.created_by}" if file.created_by else "")
 
 
-_LIBRARIES = ("glibc", "musl", "macos")
 _HARDWARE = ("level", "cuda", "sm", "rocm", "gfx")
 
 
@@ -363,7 +362,7 @@ def _extended_host_file(
         preset = compose([request.platform])
         version = _library_version(request, preset.platform)
         file = replace(file, platforms=platforms_of_preset(preset, version))
-    elif any(getattr(request, key) for key in _LIBRARIES):
+    elif any(getattr(request, key) for key in _LIBRARY_VERSIONS):
         raise UsageError("--glibc, --musl and --macos need --platform beside a host file")
     return replace(host, file=file)
 
@@ -393,17 +392,18 @@ def _preset_parts(request: NewHostRequest) -> Iterator[str]:
         yield request.platform
 
 
-_VERSIONS = {
+_LIBRARY_VERSIONS = {
     "glibc": r"2\.\d{1,3}",
     "musl": r"1\.\d{1,3}",
     "macos": r"(?:10|1[1-9]|[2-9]\d)\.\d{1,2}",
 }
+"""The pattern of the versions of each library, by its option."""
 
 
 def _library_version(request: NewHostRequest, platform: str) -> str | None:
     """Return the version of the C library, or of macOS, for a platform; None: the usual one."""
     library = PLATFORMS[platform].library
-    for key, pattern in _VERSIONS.items():
+    for key, pattern in _LIBRARY_VERSIONS.items():
         text = getattr(request, key)
         if not text:
             continue
@@ -418,8 +418,8 @@ def _library_version(request: NewHostRequest, platform: str) -> str | None:
 
 
 def _interpreter(text: str) -> HostInterpreter:
-    match = re.fullmatch(r"(3)\.(\d{1,2})(\.\d{1,2})?(t?)", text)
+    match = re.fullmatch(r"3\.(\d{1,2})(?:\.\d{1,2})?(t?)", text)
     if match is None:
         raise UsageError(f"{text!r} is not a version of Python", hint="write 3.12 or 3.13t")
     version = parse_version(text.removesuffix("t"))
-    return HostInterpreter(version, abis=(f"cp{match[1]}{match[2]}t",) if match[4] else ())
+    return HostInterpreter(version, abis=(f"cp3{match[1]}t",) if match[2] else ())

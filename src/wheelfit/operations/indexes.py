@@ -367,12 +367,14 @@ def report_unexpected_sources(
     releases of later indexes.
     """
     chosen = [pin for pin in pins if not pin.is_direct]
-    pool = sources.pool
-    for line in () if sources.bridged is None else _owner_notes(chosen, sources.bridged):
-        reporter.note(line)
-    for pin in chosen if reporter.wants_details else ():
+    if sources.bridged is not None:
+        for line in _owner_notes(chosen, sources.bridged):
+            reporter.note(line)
+    for pin in chosen:
+        if not (reporter.wants_details and pin.file.is_local):
+            continue
         with suppress(NetworkError):
-            if pin.file.is_local and (copies := pool.sources_of(pin.name, pin.version)):
+            if copies := sources.pool.sources_of(pin.name, pin.version):
                 reporter.detail(
                     f"{pin.name} {pin.version} is the local file, not that of {', '.join(copies)}"
                 )
@@ -478,7 +480,7 @@ def _has_wheel(release: PageRelease) -> bool:
     """Return whether a release has a wheel that is not yanked; files are read only if needed."""
     if release.is_partly_yanked:
         return any(True for _ in _usable_wheels(release))
-    return any(tags is not None for tags, _ in release.kinds)
+    return any(tags is not None for tags, _ in release.kinds)  # newer formats have no tags
 
 
 def _has_variant(files: SortedFiles, version: Version) -> bool:

@@ -227,7 +227,7 @@ def _entries(request: InitRequest, table: ProjectTable | None) -> Entries:
         namespace, requirement = _parse_pair("--build-requires", text)
         entries[namespace] = {"build-requires": [requirement]}
     for text in request.static:
-        name, values = _parse_pair("--static", text, separator=".")
+        name, values = _parse_pair("--static", text, has_feature=True)
         namespace, _, feature = name.partition(".")
         entry = dict(entries.get(namespace, {}))
         lists = {**entry.get("static-properties", {}), feature: _split_values(values)}
@@ -263,15 +263,19 @@ def _check_requirements(entries: Entries) -> None:
 
 
 def _parse_pair(
-    option: str, text: str, *, needs_value: bool = True, separator: str = ""
+    option: str, text: str, *, needs_value: bool = True, has_feature: bool = False
 ) -> tuple[str, str]:
-    """Read ``NAME=VALUE``."""
+    """Parse ``NAMESPACE=VALUE``, or with a feature ``NAMESPACE.FEATURE=VALUE``, at the first ``=``.
+
+    :param needs_value: whether ``=VALUE`` must be given; otherwise the value may be empty.
+    :raises UsageError: the text has another form.
+    """
     name, equals, value = (part.strip() for part in text.partition("="))
     if (needs_value or equals) and not value:
         raise _option_error(option, text, "it has no value after the first =")
-    head, dot, feature = name.partition(separator) if separator else (name, "", "")
-    parse_namespace(head)
-    if separator:
+    namespace, dot, feature = name.partition(".") if has_feature else (name, "", "")
+    parse_namespace(namespace)
+    if has_feature:
         if not dot:
             raise _option_error(option, text, "it names no feature")
         parse_namespace(feature)  # the same letters

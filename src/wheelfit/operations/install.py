@@ -278,8 +278,10 @@ def _is_excluded_by_preferences(change: VariantChange, candidates: Candidates) -
     preferences = candidates.policy.preferences
     if old.label is None:
         support = Support()
-    elif not preferences.variants or old.document is None:
-        return not preferences.variants
+    elif not preferences.variants:
+        return True
+    elif old.document is None:
+        return False
     else:
         support = candidates.support_of(old.document, namespaces_used([old.properties]))
     applicable = candidates.applicable_preferences(old.name, old.document)

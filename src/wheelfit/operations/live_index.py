@@ -211,17 +211,17 @@ def clean_index(request: CleanIndexRequest, context: Context) -> CleaningReport:
     with closing(open_administration(request, context)) as administration:
         store = cast("StoreAdministration", administration).store
         now = datetime.now(UTC)
-        releases = tuple(_expired(store, request, context, now))
+        releases = tuple(_remove_expired(store, request, context, now))
         if request.dry_run:
             return CleaningReport(0, 0, 0, 0, releases, dry_run=True)
         cleaned = clean(store, now=now, grace=_UPLOAD_TIME)
     return CleaningReport(cleaned.blobs, cleaned.size, cleaned.stages, cleaned.drafts, releases)
 
 
-def _expired(
+def _remove_expired(
     store: Store, request: CleanIndexRequest, context: Context, now: datetime
 ) -> Iterator[ExpiredRelease]:
-    """Yield the releases to remove by the rules of the settings; delete them except in a dry run.
+    """Yield the expired releases by the rules of the settings; delete them except in a dry run.
 
     :raises InvalidConfiguration: a setting cannot be used.
     """

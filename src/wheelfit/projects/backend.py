@@ -141,6 +141,9 @@ class Backend:
     :param name: the name of the project in errors.
     :param python: the interpreter that runs hooks; it must have the packages in `requires` before.
     :param environ: all environment variables of the backend's processes.
+    :param log: the file for the output of the backend.
+    :param children: the processes to which those of the backend are added.
+    :param echo: called with every line of output; None: the output is only in the log.
     :raises BuildFailed: the folder has no project, or its ``[build-system]`` is invalid.
     """
 

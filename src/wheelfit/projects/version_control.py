@@ -174,9 +174,7 @@ class _Git:
         program = shutil.which("git", path=environ.get("PATH", os.defpath))
         if program is None:
             raise NetworkError(
-                "git was not found on PATH",
-                code="checkout-failed",
-                where=str(repository),
+                "git was not found on PATH", code="checkout-failed", where=str(repository)
             )
         self._program = program
         self._environ = _environ_for(repository, environ)

@@ -165,7 +165,10 @@ class RecordingIndex(LoopbackServer):
         if (content := _find(faults.content, path)) is not None:
             response = Response.of(200, content, {"content-type": response.headers["content-type"]})
         if not faults.ranges:
-            response = replace(response, headers=_without(response.headers, "accept-ranges"))
+            headers = {
+                key: value for key, value in response.headers.items() if key != "accept-ranges"
+            }
+            response = replace(response, headers=headers)
         if faults.changing_etag and "etag" in response.headers:
             etag = f'"{next(self._numbers)}"'
             response = replace(response, headers={**response.headers, "etag": etag})
@@ -204,9 +207,8 @@ class RecordingIndex(LoopbackServer):
         self, response: Response, path: str, recorded: RecordedRequest
     ) -> Iterator[bytes]:
         """Yield the body and count it, slowly or only in part if a fault requires it."""
-        remaining = _find(self.faults.truncate, path)
         stall = _find(self.faults.stall, path)
-        remaining = remaining if stall is None else stall
+        remaining = _find(self.faults.truncate, path) if stall is None else stall
         pause = _find(self.faults.trickle, path)
         for chunk in response.body:
             size = _PIECE if pause is not None else max(1, len(chunk))
@@ -263,7 +265,3 @@ def _key(mapping: Mapping[str, _V], path: str) -> str | None:
 def _find(mapping: Mapping[str, _V], path: str) -> _V | None:
     key = _key(mapping, path)
     return None if key is None else mapping[key]
-
-
-def _without(headers: Mapping[str, str], name: str) -> dict[str, str]:
-    return {key: value for key, value in headers.items() if key != name}

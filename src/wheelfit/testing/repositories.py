@@ -86,6 +86,7 @@ class FakeRepository:
         :param project: the project of its page; default: that of its name.
         :param data: the content of the file; default: a few invalid bytes.
         """
+        # The name may be invalid, without a version.
         name, version = (*filename.removesuffix(".whl").split("-"), "0")[:2]
         lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
         if metadata_requires_python is not None:
