@@ -71,15 +71,7 @@ def find_broken_requirements(
         for requirement in _requirements(entry, pattern, environment)
         if requirement.name in changed and not _is_met(requirement, versions_after)
     ]
-    return tuple(
-        sorted(
-            broken,
-            key=lambda broken_requirement: (
-                broken_requirement.dependent.name,
-                str(broken_requirement.requirement),
-            ),
-        )
-    )
+    return tuple(sorted(broken, key=lambda unmet: (unmet.dependent.name, str(unmet.requirement))))
 
 
 def _requirements(

@@ -157,8 +157,9 @@ def plan_removal(
     files: dict[str, set[str]] = {}
     notes = []
     # Tools add files to dist-info without recording them.
-    for folder, name in _files_below(installed.path):
-        recorded.setdefault(folder, {})[name] = None
+    for folder, _, filenames in os.walk(installed.path):
+        if filenames:
+            recorded.setdefault(folder, {}).update(dict.fromkeys(filenames))
     for folder, names in recorded.items():
         is_free = rules.accepts_any_name(folder)
         shared_names = shared.get(real.folder(folder), set())
@@ -230,10 +231,6 @@ def check_removable(installed: Installed, environment: Environment) -> None:
             if installer in _UNHELPFUL_INSTALLERS
             else f"remove it with {installer}",
         )
-
-
-def _files_below(folder: Path) -> list[tuple[str, str]]:
-    return [(base, name) for base, _, names in os.walk(folder) for name in names]
 
 
 def _is_file_or_link(path: str) -> bool:

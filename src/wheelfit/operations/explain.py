@@ -216,8 +216,8 @@ def _without_consent(
     if wheel is None or not deferred.needs_consent(wheel.file):
         return explanation
     why = f"it must be built from source (--allow-source {explanation.name})"
-    if deferred.building.why_impossible:
-        why = deferred.building.why_impossible
+    if deferred.why_impossible:
+        why = deferred.why_impossible
     return replace(
         explanation,
         chosen=None,

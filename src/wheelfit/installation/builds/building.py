@@ -88,7 +88,7 @@ class BuildingRepository:
         self._repository = repository
         self._environment_factory = environment_factory
         self._cache = cache
-        self._policy = policy
+        self.policy = policy
         self._environ = environ
         self._tell = tell
         self._echo = echo
@@ -130,7 +130,7 @@ class BuildingRepository:
         :raises NetworkError: it cannot be fetched.
         :raises UserError: hashes are required, and it has none.
         """
-        if self._policy.requires_hashes and all(kind in WEAK_HASHES for kind, _ in source.hashes):
+        if self.policy.requires_hashes and all(kind in WEAK_HASHES for kind, _ in source.hashes):
             raise UserError(
                 f"hashes are required, and {source.name or redact(source.url)} has none",
                 where=source.where or None,
@@ -148,7 +148,7 @@ class BuildingRepository:
             self._repository,
             self._new_folder("named"),
             self._environ,
-            offline=self._policy.offline,
+            offline=self.policy.offline,
         )
         product = Product(File("", project.url), lambda: project, is_named=True, project=project)
         core = core_metadata_of(self._metadata(product), project.name)
@@ -287,16 +287,6 @@ class BuildingRepository:
 
     # --- consent -------------------------------------------------------------------------------
 
-    @property
-    def mode(self) -> str:
-        """The mode for source distributions that the user did not name."""
-        return self._policy.consent.mode
-
-    @property
-    def why_impossible(self) -> str:
-        """The reason nothing can be built; empty: it can."""
-        return self._policy.why_impossible
-
     def needs_consent(self, file: File) -> bool:
         """Return whether building a wheel needs consent that the user has not given."""
         product = self._product(file)
@@ -312,9 +302,9 @@ class BuildingRepository:
         self._allowed.update(names)
 
     def _is_allowed(self, product: Product) -> bool:
-        if self._policy.why_impossible:
+        if self.policy.why_impossible:
             return False
-        name, consent = parse_wheel_filename(product.file.filename).name, self._policy.consent
+        name, consent = parse_wheel_filename(product.file.filename).name, self.policy.consent
         if name in consent.names or name in self._allowed:
             return True
         if consent.mode != "always":
@@ -410,7 +400,7 @@ class BuildingRepository:
             identity = ("archive", sha256, "") if sha256 else None
         if identity is None:
             return None
-        return built_metadata_key(identity, kind, self._policy.target, self._policy.settings)
+        return built_metadata_key(identity, kind, self.policy.target, self.policy.settings)
 
     def _is_too_large(self, product: Product) -> bool:
         """Return whether an archive is too large to fetch only for its metadata."""
@@ -443,7 +433,7 @@ class BuildingRepository:
             if project.expected_release
             else read_pyproject_name(project.folder)
         )
-        if not self._policy.allows_named(name):
+        if not self.policy.allows_named(name):
             raise SourceBuildNotAllowed(
                 "the metadata of this project is dynamic, and its build backend may not run",
                 where=project.name,
@@ -456,7 +446,7 @@ class BuildingRepository:
         return SourceBuildNotAllowed(
             f"{filename.name} {filename.version} must be built from source, which is not allowed",
             where=product.file.display_name,
-            note=self._policy.why_impossible or None,
+            note=self.policy.why_impossible or None,
             hint=f"add --allow-source {filename.name}, which runs its code",
         )
 
@@ -491,7 +481,7 @@ class BuildingRepository:
                 project.name,
                 environment.python,
                 environment.environ,
-                settings=self._policy.settings,
+                settings=self.policy.settings,
                 log=self._new_folder("log") / "build.log",
                 children=self._children,
                 echo=self._echo,
@@ -532,7 +522,7 @@ class BuildingRepository:
         contents = None if product.environment is None else product.environment.contents
         if project.identity is None or contents is None:
             return None
-        policy = self._policy
+        policy = self.policy
         return built_wheel_key(project.identity, policy.target, policy.settings, contents)
 
     # --- folders -------------------------------------------------------------------------------

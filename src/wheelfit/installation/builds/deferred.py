@@ -65,12 +65,12 @@ class DeferredBuilding(RepositoryWrapper):
     @property
     def mode(self) -> str:
         """The mode for source distributions that the user did not name."""
-        return self.building.mode
+        return self.building.policy.consent.mode
 
     @property
     def why_impossible(self) -> str:
         """The reason nothing can be built; empty: it can."""
-        return self.building.why_impossible
+        return self.building.policy.why_impossible
 
     def allow(self, names: Iterable[NormalizedName]) -> None:
         """Allow builds of the source distributions of some projects."""

@@ -158,27 +158,24 @@ class _IsolatedEnvironment:
 
 
 class SharedBuildEnvironment:
-    """A factory that returns the environment being changed (``--no-build-isolation``)."""
+    """The environment being changed, in which all builds run (``--no-build-isolation``).
+
+    The user has installed the build requirements.
+    """
+
+    contents = None  # other packages may be added between two builds
 
     def __init__(self, interpreter: Interpreter, scripts: Path, environ: Mapping[str, str]) -> None:
         path = os.pathsep.join([str(scripts), environ.get("PATH", os.defpath)])
-        self._environment = _SharedEnvironment(interpreter, {**environ, "PATH": path})
+        self.python = interpreter.executable
+        self.marker_environment = interpreter.environment
+        self.environ = {**environ, "PATH": path}
 
     def make(self, folder: Path) -> ManagedBuildEnvironment:
         """Return the environment itself."""
         del folder
-        return self._environment
-
-
-class _SharedEnvironment:
-    """The environment being changed; the user has installed the build requirements."""
-
-    contents = None  # other packages may be added between two builds
-
-    def __init__(self, interpreter: Interpreter, environ: Mapping[str, str]) -> None:
-        self.python = interpreter.executable
-        self.marker_environment = interpreter.environment
-        self.environ = environ
+        return self
 
     def add(self, requirements: Iterable[str], required_by: str) -> None:
+        """Install nothing."""
         del requirements, required_by
