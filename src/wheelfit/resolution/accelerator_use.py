@@ -67,6 +67,7 @@ class AcceleratorContext(NamedTuple):
     bridge: Callable[[NormalizedName], BridgeFamily | None]
     """Returns the family in use for a project."""
     environment: Mapping[str, str]
+    """The values of the marker variables."""
     installed: Collection[NormalizedName] = ()
     candidates: Candidates | None = None
     """The candidates; None for a lock without sources, or for several machines."""

@@ -73,7 +73,6 @@ def fitting_releases(
     support = _MemberSupport(candidates, family)
     preferences = candidates.applicable_preferences(name, support.document)
     pinned = candidates.policy.preferences.labels.get(name)
-    is_for_all = not candidates.is_for_one_machine  # as for a lock of several machines
 
     def fits(filename: WheelFilename) -> bool:
         member = family.member_of_wheel(filename)
@@ -83,7 +82,7 @@ def fitting_releases(
             return member.label == pinned
         properties = family.properties(member)
         return (
-            (is_for_all or support.supports(member))
+            (not candidates.is_for_one_machine or support.supports(member))
             and candidates.objection(properties) is None
             and preferences.objection(properties, support.support) is None
         )
@@ -203,6 +202,8 @@ def _distribution_of(pin: Pin, family: BridgeFamily) -> NormalizedName:
 
 @dataclass(frozen=True, slots=True)
 class _Clash:
+    """Members of one family that would be installed together."""
+
     family: BridgeFamily
     members: tuple[NormalizedName, ...]
 

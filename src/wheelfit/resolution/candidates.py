@@ -150,7 +150,7 @@ class Candidates:
         self._plugins = plugins
         self.has_requirements = has_requirements
         self._detection_lock = RLock()
-        self._memory = _SharedData()
+        self._shared_data = _SharedData()
         self._clear_caches()
 
     def _clear_caches(self) -> None:
@@ -175,7 +175,7 @@ class Candidates:
 
     def listing(self, name: NormalizedName) -> Listing | None:
         """Return the listing of a project; None if no source has it."""
-        return self._memory.listings.get(self._project_state(name), lambda: self._list(name))
+        return self._shared_data.listings.get(self._project_state(name), lambda: self._list(name))
 
     def bridge(self, name: NormalizedName) -> BridgeFamily | None:
         """Return the bridge family in use for a project; None if there is none."""
@@ -184,11 +184,11 @@ class Candidates:
 
     def discard_listing(self, name: NormalizedName) -> None:
         """Discard the listing of a project in every context, because its files changed."""
-        count = self._memory.discarded_listings.get(name, 0)
-        self._memory.discarded_listings[name] = count + 1
+        count = self._shared_data.discarded_listings.get(name, 0)
+        self._shared_data.discarded_listings[name] = count + 1
 
     def _project_state(self, name: NormalizedName) -> _ProjectState:
-        discarded = self._memory.discarded_listings.get(name, 0)
+        discarded = self._shared_data.discarded_listings.get(name, 0)
         return name, self.context.direct_files.get(name), discarded
 
     def _list(self, name: NormalizedName) -> Listing | None:
@@ -229,7 +229,7 @@ class Candidates:
 
         :raises KeyError: the release is not listed.
         """
-        key = self._project_state(name), version, len(self._memory.rejected.get(name, ()))
+        key = self._project_state(name), version, len(self._shared_data.rejected.get(name, ()))
         return self._choices.get(key, lambda: self._choose(name, version))
 
     def usable_choice(self, name: NormalizedName, version: Version) -> ReleaseChoice:
@@ -286,7 +286,7 @@ class Candidates:
         :raises HashMismatch: its hash is not the promised one.
         """
         text = wheel.filename.text  # F-112: per file, since labels may differ in it
-        return self._memory.cores.get(
+        return self._shared_data.cores.get(
             (self._project_state(wheel.filename.name), text),
             lambda: read_metadata(self.repository.metadata(wheel.file), text),
         )
@@ -298,11 +298,11 @@ class Candidates:
 
         :param reason: a clause without a final full stop; the first one for each wheel is kept.
         """
-        self._memory.rejected.setdefault(filename.name, {}).setdefault(filename.text, reason)
+        self._shared_data.rejected.setdefault(filename.name, {}).setdefault(filename.text, reason)
 
     def is_rejected(self, filename: WheelFilename) -> bool:
         """Return whether a wheel was rejected or is excluded."""
-        rejected = self._memory.rejected.get(filename.name, {})
+        rejected = self._shared_data.rejected.get(filename.name, {})
         return filename.text in rejected or filename.text in self.context.excluded
 
     def metadata_disagreement(self, choice: ReleaseChoice, data: bytes | None) -> str | None:
@@ -401,8 +401,10 @@ class Candidates:
             selection = select_wheel(
                 extra_rejections={**metadata.rejections, **rejections, **contradicting}
             )
-        by_wheel = [self._memory.degradations.get(wheel.filename.text) for wheel in release.wheels]
-        degradations = (*metadata.degradations, *filter(None, by_wheel))
+        of_wheels = [
+            self._shared_data.degradations.get(wheel.filename.text) for wheel in release.wheels
+        ]
+        degradations = (*metadata.degradations, *filter(None, of_wheels))
         line = degradations_in_one_line(degradations)
         notes = [f"{name} {version}: {line}"] if line else []
         if support is not None:
@@ -466,7 +468,7 @@ class Candidates:
 
     def _early_rejections(self, release: Release) -> dict[str, str]:
         """Return the wheels to reject before variants are examined, with the reason (F-94)."""
-        rejected = {**self.context.excluded, **self._memory.rejected.get(release.name, {})}
+        rejected = {**self.context.excluded, **self._shared_data.rejected.get(release.name, {})}
         rejections = _listing_rejections(release)
         rejections.update(
             (wheel.filename.text, rejected[wheel.filename.text])
@@ -519,7 +521,7 @@ class Candidates:
 
     def _metadata_of(self, release: Release, wheels: Sequence[Wheel]) -> ReleaseMetadata:
         key = self._project_state(release.name), release.version
-        by_source = self._memory.metadata_by_source.get(
+        by_source = self._shared_data.metadata_by_source.get(
             key, lambda: read_each_source(release, wheels, self.repository, self.policy.metadata)
         )
         return self._metadata.get(
@@ -563,7 +565,7 @@ class Candidates:
         """Return the reason the core metadata of a wheel excludes it."""
         try:
             core = self.core_metadata(wheel)
-            if self._memory.accepted.get(wheel.filename.text) is core:
+            if self._shared_data.accepted.get(wheel.filename.text) is core:
                 return None
             _ = core.requires  # parses them, so that an invalid requirement rejects the wheel
         except (InvalidWheel, InvalidRequirement, InvalidSource) as error:
@@ -580,7 +582,7 @@ class Candidates:
             python, prereleases=True
         ):
             return f"needs Python {core.requires_python}, this is {python}"
-        self._memory.accepted[filename.text] = core
+        self._shared_data.accepted[filename.text] = core
         return None
 
     def _is_direct(self, wheel: Wheel) -> bool:
@@ -603,7 +605,7 @@ class Candidates:
         degradation = Degradation("wheel", (filename.text,), code, reason, filename.text)
         if self.policy.metadata.strict:
             raise_if_degraded(f"{filename.name} {filename.version}", [degradation])
-        self._memory.degradations[filename.text] = degradation
+        self._shared_data.degradations[filename.text] = degradation
 
     def _supports_any(self, document: VariantDocument, wheels: Sequence[Wheel]) -> bool:
         """Return whether the target supports the properties of any of some wheels (F-127)."""

@@ -51,22 +51,21 @@ def dependencies_of(requirement: Requirement, text: object = "") -> list[Depende
 
 
 class _Cited(Struct, frozen=True):
-    """A requirement without its marker, as proofs cite it; formatted only on demand."""
+    """A requirement without its marker, as messages cite it; formatted only on demand."""
 
     requirement: Requirement
     label: str = ""
     """The label whose variant markers make it apply; empty: none."""
 
     def __str__(self) -> str:
-        cited = _cited(self.requirement)
-        return f"{cited} (as {self.label})" if self.label else cited
-
-
-def _cited(requirement: Requirement) -> str:
-    extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
-    if requirement.url is not None:
-        return f"{requirement.name}{extras} @ {redact(requirement.url)}"
-    return f"{requirement.name}{extras}{VersionSet.of(requirement.specifier)}"
+        requirement = self.requirement
+        extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+        if requirement.url is not None:
+            versions = f" @ {redact(requirement.url)}"
+        else:
+            versions = str(VersionSet.of(requirement.specifier))
+        as_label = f" (as {self.label})" if self.label else ""
+        return f"{requirement.name}{extras}{versions}{as_label}"
 
 
 _TRIES_BEFORE_PREFETCH = 3
@@ -587,7 +586,7 @@ class Catalogue:
             yield from self._dependencies_of_requirement(requirement, label)
             return
         for override in self._replacements.apply_to(RequestedRequirement(requirement)):
-            text = f"{_cited(override.requirement)} ({override.where})"
+            text = f"{_Cited(override.requirement)} ({override.where})"
             yield from dependencies_of(override.requirement, text)
 
     def _dependencies_of_requirement(
@@ -595,7 +594,7 @@ class Catalogue:
     ) -> Iterable[Dependency]:
         if requirement.url is not None and not self._is_direct(requirement):
             # It is a requirement of an extra: without extras, its wheel would have been rejected.
-            return [Dependency(Package(requirement.name), VersionSet.empty(), _cited(requirement))]
+            return [Dependency(Package(requirement.name), VersionSet.empty(), _Cited(requirement))]
         marker = requirement.marker
         depends_on_label = label and marker is not None and marker.uses_variants
         return dependencies_of(requirement, _Cited(requirement, label if depends_on_label else ""))
@@ -620,7 +619,7 @@ class Catalogue:
         requirement = self._url_requirement(wheel, context)
         if requirement is not None:
             self.candidates.reject(
-                wheel.filename, f"it needs {_cited(requirement)}, but only you may request a URL"
+                wheel.filename, f"it needs {_Cited(requirement)}, but only you may request a URL"
             )
         return requirement is not None
 

@@ -139,8 +139,10 @@ class IdleAccelerators:
 
     def _possible_uses(self, pin: Pin) -> Iterator[tuple[str, Remedy]]:
         """Yield the namespaces of accelerators that a package could use, each with a remedy."""
+        from wheelfit.core.shorthands import names_builds
+
         extras, families = list(self._extras(pin)), self._remedies.context.policy.families(pin.name)
-        if not (extras or families) or _names_builds(pin.name) or self._needs_libraries(pin):
+        if not (extras or families) or names_builds(pin.name) or self._needs_libraries(pin):
             return
         reported: set[str] = set()
         family_in_use = self._remedies.context.bridge(pin.name)
@@ -285,13 +287,6 @@ def _major_of(requirement: Requirement) -> str | None:
     """Return the major version of required libraries; None if the requirement has none."""
     versions = [clause.version for clause in requirement.specifier if clause.operator != "!="]
     return library_major(requirement.name, versions[0] if versions else "")
-
-
-def _names_builds(project: str) -> bool:
-    """Return whether a project's name states its accelerator, or that it has none."""
-    from wheelfit.core.shorthands import names_builds
-
-    return names_builds(project)
 
 
 def _build_of(extra: str) -> tuple[str, tuple[str, ...]] | None:

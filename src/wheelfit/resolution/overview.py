@@ -15,6 +15,7 @@ from packaging.specifiers import SpecifierSet
 
 from wheelfit.core.abi_dependency import KnownVersions
 from wheelfit.core.filename import NEWER_FORMAT
+from wheelfit.core.labels import NULL, Label
 from wheelfit.core.phrases import describe_condition
 from wheelfit.core.property_support import namespaces_used, support_for
 from wheelfit.core.selection import select
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
     from wheelfit.core.provider_lookup import Detector
     from wheelfit.core.requirements import Requirement
@@ -88,6 +88,7 @@ class Overview:
     degradations: tuple[Degradation, ...] = ()
     """The degradations by faulty metadata (F-136)."""
     machines: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """The descriptions of the machines, by name."""
 
     def to_mapping(self) -> dict[str, Any]:
         """Return it as plain data, as ``docs/reference/json.md`` describes."""
@@ -302,4 +303,4 @@ def _platforms(tags: Iterable[Tag]) -> dict[str, None]:
 
 def _label_sort_key(label: Label | None) -> tuple[object, ...]:
     """Return a sort key of labels; the null variant and the plain wheel come last."""
-    return label is None, label == "null", natural_sort_key(label or "")
+    return label is None, label == NULL, natural_sort_key(label or "")

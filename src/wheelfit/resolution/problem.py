@@ -34,7 +34,7 @@ class Package(NamedTuple):
 
     @property
     def base(self) -> Package:
-        """The project of an extra, or the build of its project."""
+        """The package without its extra."""
         return Package(self.name, None, self.release)
 
     def __str__(self) -> str:

@@ -56,7 +56,6 @@ class ProjectFile:
     """The requirements of each extra, with those of extras it includes."""
     groups: Mapping[NormalizedName, _Requirements] = field(default_factory=dict, hash=False)
     """The requirements of each group, with those of groups it includes."""
-
     sources: Mapping[NormalizedName, tuple[ProjectSource, ...]] = field(
         default_factory=dict, hash=False
     )
@@ -87,12 +86,16 @@ def read_project_file(data: bytes, where: str) -> ProjectFile:
 
 @dataclass(frozen=True, slots=True)
 class _Include:
+    """A reference of a group to another one."""
+
     group: NormalizedName
     steps: tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _OwnExtras:
+    """A requirement of the project on its own extras."""
+
     extras: frozenset[NormalizedName]
     marker: Marker | None
     steps: tuple[str | int, ...]
@@ -168,16 +171,15 @@ class _ProjectReader:
     def _read_name_and_python(self, table: Mapping[str, Any]) -> SpecifierSet | None:
         """Read the name and the supported Pythons, and check that no dependencies are dynamic."""
         name = table.get("name")
-        try:
-            self._name = canonicalize_name(name, validate=True) if isinstance(name, str) else None
-        except InvalidName:
-            self._root.fault(f"{shown(name)} is not a valid project name", "project", "name")
+        if name is None:
+            self._root.fault("is missing", "project", "name")
+        elif not isinstance(name, str):
+            self._root.must_be("a string", name, "project", "name")
         else:
-            if self._name is None:
-                if name is None:
-                    self._root.fault("is missing", "project", "name")
-                else:
-                    self._root.must_be("a string", name, "project", "name")
+            try:
+                self._name = canonicalize_name(name, validate=True)
+            except InvalidName:
+                self._root.fault(f"{shown(name)} is not a valid project name", "project", "name")
         self._check_dynamic(table)
         python = table.get("requires-python")
         if python is None:
@@ -314,15 +316,21 @@ class _ReferenceResolver:
     ) -> _Requirements:
         """Return the requirements of a list with its references resolved, each once."""
         enclosing = frozenset([("extra", extra), ("group", group)])
-        return tuple(dict.fromkeys(self._each(items, None, enclosing, set())))
+        return tuple(dict.fromkeys(self._resolved(items, None, enclosing, set())))
 
-    def _each(
+    def _resolved(
         self,
         items: Sequence[_Item],
         marker: Marker | None,
         enclosing: frozenset[tuple[str, NormalizedName | None]],
         included: set[tuple[str, NormalizedName, Marker | None]],
     ) -> Iterator[RequestedRequirement]:
+        """Yield the requirements of a list and of those it refers to.
+
+        :param marker: a condition to add to each; None: none.
+        :param enclosing: the extras and groups that refer to the list, with its own.
+        :param included: the lists yielded already, with their conditions; new ones are added.
+        """
         for item in items:
             if self._requirements_left == 0:
                 return  # reported already
@@ -347,7 +355,7 @@ class _ReferenceResolver:
                     self._root.fault(f"there is no group {item.group}", *item.steps)
                 elif (*key, marker) not in included:
                     included.add((*key, marker))
-                    yield from self._each(
+                    yield from self._resolved(
                         self._groups[item.group], marker, enclosing | {key}, included
                     )
             else:
@@ -359,7 +367,7 @@ class _ReferenceResolver:
                     # Extras may well name each other.
                     elif key not in enclosing and (*key, combined) not in included:
                         included.add((*key, combined))
-                        yield from self._each(
+                        yield from self._resolved(
                             self._extras[name], combined, enclosing | {key}, included
                         )
 

@@ -142,6 +142,7 @@ class ResolutionRequest(Struct, frozen=True):
     prereleases: bool = False
     """Whether pre-releases are treated like final releases."""
     dependencies: bool = True
+    """Whether dependencies are resolved too."""
     require_hashes: bool = False
     """Whether every project must have allowed hashes."""
     hashes_required_by: str = ""

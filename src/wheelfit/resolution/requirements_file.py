@@ -137,13 +137,9 @@ def _read(
 
 _MAX_DEPTH = 100
 """The nesting depth of included files."""
-
-
 # A comment begins at the start of a line or after white space; a URL may contain "#".
 _COMMENT = pattern(r"(^|(?<!\s)\s++)#.*$")
 _VARIABLE = pattern(r"\$\{([A-Z0-9_]+)\}")
-
-
 _DIRECTIVE = pattern(r"#[ \t]*+wheelfit:[ \t]*+(.*)")
 
 

@@ -61,6 +61,7 @@ def resolve(request: ResolutionRequest, candidates: Candidates, *, threads: int 
     next wheel of that release is chosen (F-93). An upgrade chooses an older version than the
     installed one only if the request requires it.
 
+    :param threads: the number of concurrent requests to the sources.
     :raises NoSolution: the requirements contradict each other; the note is the proof.
     :raises NoConsistentSet: no builds agree on the shared requirements of an environment.
     :raises NoCompatibleWheel: a requested project has no compatible wheel.
@@ -168,6 +169,8 @@ def _is_older(pin: Pin, present: InstalledBuild, candidates: Candidates) -> bool
 
 
 class _Solution(Struct, frozen=True):
+    """A solution of the solver, with the releases that it chose among."""
+
     solved: Solved
     catalogue: Catalogue
     versions: Mapping[NormalizedName, Version]
@@ -207,10 +210,9 @@ class _RequestResolver:
         self._requirements: list[RequestedRequirement] = []
         for requirement in request.requirements:
             if self._applies(requirement):
-                self._requirements += self._apply_to(requirement)
-        self._constraint_lines = [line for line in request.constraints if self._applies(line)]
+                self._requirements += self._overrides_of(requirement)
+        self._constraints = self._constraint_dependencies()
         self._wheels = [*request.wheels, *_wheels_from_urls(self._requirements)]
-        self._check_constraints()
         context = candidates.context.with_direct_files(*self._requested_pages())
         context = replace(context, agreed=(), preferred_builds=request.preferred_builds)
         self._check_wheels(candidates.within(context))
@@ -276,7 +278,7 @@ class _RequestResolver:
                 lower_bounds,
                 choose_builds_of_all=effort is Effort.ANY_BUILD,
             )
-            constraints = self._constraints()
+            constraints = self._constraints
             try:
                 solved = solve(catalogue, dependencies, constraints, prereleases=prereleases)
             except Unsolvable as error:
@@ -353,16 +355,18 @@ class _RequestResolver:
         self._details.append(f"{line}: its marker does not match, so it is ignored")
         return False
 
-    def _apply_to(self, line: RequestedRequirement) -> list[RequestedRequirement]:
-        """Return the overrides of a requested requirement, or the requirement itself."""
+    def _overrides_of(self, line: RequestedRequirement) -> list[RequestedRequirement]:
+        """Return the overrides of a requested requirement, or else the requirement itself."""
         if not self._replacements.concerns(line.requirement.name):
             return [line]
         overrides = list(self._replacements.apply_to(line))
         self._details.append(f"{line} is replaced by {', '.join(map(str, overrides)) or 'nothing'}")
         return overrides
 
-    def _check_constraints(self) -> None:
-        for line in self._constraint_lines:
+    def _constraint_dependencies(self) -> list[Dependency]:
+        """Return the limits on versions that the constraints state."""
+        constraints: list[Dependency] = []
+        for line in filter(self._applies, self._request.constraints):
             requirement = line.requirement
             if requirement.extras or requirement.url is not None:
                 raise UserError(
@@ -370,6 +374,8 @@ class _RequestResolver:
                     where=line.where or None,
                     hint="a constraint is a name with versions, without extras and URL",
                 )
+            constraints += dependencies_of(requirement, str(line))
+        return constraints
 
     def _requested_pages(self) -> list[ProjectPage]:
         """Return the pages of projects with requested wheels, with only these files (F-125)."""
@@ -420,13 +426,6 @@ class _RequestResolver:
             roots += dependencies_of(requirement, wheel.file.display_name)
         return roots
 
-    def _constraints(self) -> list[Dependency]:
-        return [
-            dependency
-            for line in self._constraint_lines
-            for dependency in dependencies_of(line.requirement, str(line))
-        ]
-
     def _check_hashes(self, names: Iterable[NormalizedName]) -> None:
         if not self._request.require_hashes:
             return
@@ -455,7 +454,7 @@ class _RequestResolver:
         upgradable |= request.upgrade_only
         upgradable |= {
             dependency.package.name
-            for dependency in (*self._roots, *self._constraints())
+            for dependency in (*self._roots, *self._constraints)
             if dependency.package.name in request.installed
             and request.installed[dependency.package.name].version not in dependency.versions
         }
@@ -464,10 +463,7 @@ class _RequestResolver:
             for name, present in request.installed.items()
             if name not in upgradable and name not in context.direct_files
         }
-        return KnownVersions({**known, **self._declared_versions()}, is_open=True)
-
-    def _declared_versions(self) -> Mapping[NormalizedName, KnownVersion]:
-        return self._policy.providers.abi_versions
+        return KnownVersions({**known, **self._policy.providers.abi_versions}, is_open=True)
 
     def _final_candidates(self, solution: _Solution) -> Candidates:
         """Return the candidates with the versions of all packages known (F-111)."""
@@ -480,7 +476,7 @@ class _RequestResolver:
             is_kept = present is not None and present.version == version
             known[name] = KnownVersion(version, INSTALLED if is_kept else "is chosen")
         candidates = solution.catalogue.candidates
-        known |= self._declared_versions()
+        known |= self._policy.providers.abi_versions
         return candidates.within(replace(candidates.context, known_versions=KnownVersions(known)))
 
     # --- the result ------------------------------------------------------------------
@@ -577,7 +573,7 @@ class _RequestResolver:
         return HeldBackSearch(
             solution.catalogue,
             self._roots,
-            self._constraints(),
+            self._constraints,
             solution.solved,
             prereleases=self._request.prereleases,
             preferred=self._request.preferred,

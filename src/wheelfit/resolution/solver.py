@@ -53,6 +53,7 @@ class Unsolvable(Exception):
     def __init__(self, step: Step) -> None:
         super().__init__("unsolvable")
         self.step = step
+        """The last step of the proof."""
 
 
 class Exhausted(Exception):
@@ -126,7 +127,11 @@ class _Search:
         self.excluded: list[_Clause] = []
 
     def run(self) -> Solved:
-        """Return the solution of the library."""
+        """Return the solution of the library.
+
+        :raises Unsolvable: it proves that there is no solution.
+        :raises Exhausted: it takes too many steps.
+        """
         while True:
             provider = _Provider(
                 self._releases, self._policy, self._roots, self.excluded, self._allowed_versions
@@ -297,6 +302,8 @@ class _Constraints(dict[Package, VersionSet]):
 
 
 class _Provider(BaseProvider[Package, Any]):
+    """The library's interface to the releases."""
+
     def __init__(
         self,
         releases: Releases,
@@ -587,14 +594,12 @@ class _Provider(BaseProvider[Package, Any]):
         if shown is None:
             inside = set(constraint.members(listed))
             intervals: list[tuple[Version, Version]] = []
-            previous = None
+            is_open = False
             for version in reversed(listed):
                 if version in inside:
-                    first = intervals.pop()[0] if previous is not None else version
+                    first = intervals.pop()[0] if is_open else version
                     intervals.append((first, version))
-                    previous = version
-                else:
-                    previous = None
+                is_open = version in inside
             shown = self._narrowed[key] = VersionSet.union_of_intervals(intervals) or constraint
         return shown
 

@@ -152,7 +152,8 @@ class UnusableLibraries:
             for name in others
             if (owner_remedy := self._remedies.owner_remedy(name)) is not None
         }
-        for family, remedy in owner_remedies.values():
+        if owner_remedies:
+            family, remedy = next(iter(owner_remedies.values()))
             kind = "without them" if remedy.is_for_any_machine else "for it"
             rest = _others_too([name for name in others if name not in owner_remedies])
             return (

@@ -26,10 +26,12 @@ _LIBRARIES: Final = {
     virtual_packages.MUSL: ("musl", re.compile(r"(1\.\d{1,3})(?:\..*)?")),
     virtual_packages.OSX: ("macos", re.compile(r"(\d{2}(?:\.\d{1,2})?)(?:\..*)?")),
 }
+"""The libraries of platform tags by virtual package, with the form of its version."""
 _MARKERS: Final = {
     virtual_packages.LINUX: "platform_release",
     virtual_packages.WIN: "platform_version",
 }
+"""The marker variables by virtual package."""
 _NVIDIA: Final = "nvidia"
 _VARIABLES: Final = {
     _NVIDIA: {
