@@ -333,6 +333,7 @@ def test_variables(
         ("WHEELFIT_STRICT", "perhaps", "strict: 'perhaps' is neither true nor false"),
         ("WHEELFIT_DEVICES", "some", "is none of all, highest, lowest, any, min"),
         ("WHEELFIT_LIMIT", "labels=x", "labels must be a number from 1 to"),
+        ("WHEELFIT_LIMIT", f"labels={'9' * 5000}", "labels must be a number from 1 to"),
         ("WHEELFIT_LIMIT", "lables=1", "limit.lables is not a setting"),
         ("WHEELFIT_PLUGIN_TIMEOUT", "soon", "not a number of seconds"),
         ("WHEELFIT_PLUGIN_TIMEOUT", "-1", "not a number of seconds"),

@@ -124,9 +124,9 @@ class Flag(ValueType):
     def parse_word(self, text: str) -> bool:
         """Return the value of a word of the command line."""
         word = text.strip().lower()
-        if word not in _WORDS:
+        if word not in _FLAG_WORDS:
             raise ValueError(f"{text[:40]!r} is neither true nor false")
-        return _WORDS[word]
+        return _FLAG_WORDS[word]
 
     def read(self, key: str, value: object, place: ValuePlace) -> bool:
         """Return the value in a file."""
@@ -139,7 +139,7 @@ class Flag(ValueType):
         return value or bool(below)
 
 
-_WORDS = {
+_FLAG_WORDS = {
     **dict.fromkeys(["1", "true", "yes", "on"], True),
     **dict.fromkeys(["0", "false", "no", "off"], False),
 }
@@ -358,8 +358,7 @@ class _Limits(ValueType):
         if name not in LIMIT_RANGES:
             raise ValueError(f"{name!r} is none of {', '.join(LIMIT_RANGES)}")
         smallest, largest = LIMIT_RANGES[name]
-        is_number = number.isascii() and number.isdecimal() and len(number) < 20
-        if not is_number or not smallest <= int(number) <= largest:
+        if not _is_number(number) or not smallest <= int(number) <= largest:
             raise ValueError(f"{name} must be a number from {smallest} to {largest}")
         return name, int(number)
 
@@ -376,15 +375,11 @@ class _Limits(ValueType):
         return list(value.items())
 
     def parse_variable(self, key: str, text: str, place: ValuePlace) -> list[tuple[str, int]]:
-        pairs = [line.partition("=") for line in text.splitlines() if line.strip()]
-        return self.read(
-            key,
-            {
-                name.strip(): int(number) if number.strip().isdecimal() else number
-                for name, _, number in pairs
-            },
-            place,
-        )
+        limits: dict[str, object] = {}
+        for line in filter(str.strip, text.splitlines()):
+            name, _, number = map(str.strip, line.partition("="))
+            limits[name] = int(number) if _is_number(number) else number
+        return self.read(key, limits, place)
 
     def join(self, above: Any, below: Any) -> list[tuple[str, int]]:
         return list({**dict(below), **dict(above)}.items())
@@ -403,6 +398,11 @@ class _Limits(ValueType):
 
     def show(self, value: Any) -> dict[str, int]:
         return dict(value)
+
+
+def _is_number(text: str) -> bool:
+    """Return whether a text is a whole number, of less than 20 digits."""
+    return text.isascii() and text.isdecimal() and len(text) < 20
 
 
 def unknown_setting(key: str, known: Iterable[str], place: ValuePlace) -> InvalidConfiguration:
