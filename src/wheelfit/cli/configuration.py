@@ -3,10 +3,11 @@
 In order of precedence: variables ``WHEELFIT_KEY``, the project's ``[tool.wheelfit]``, the user's
 file, the site's file. Lists are joined in that order.
 
-A project's file is read only for the commands that work on a project (`project_folder`), where its
+A project's file is read only for the commands that work on a project (`project_file`), where its
 files decide about installed packages anyway, and it can only change settings that choose packages.
 For other commands, a file in the current folder sets nothing: an archive unpacked there must not
-decide about installed packages. Packages that it pins are refused (`check_folder_pins`).
+decide about installed packages. Packages that it pins are refused
+(`wheelfit.operations.projects.check_folder_pins`).
 """
 
 from __future__ import annotations
@@ -170,7 +171,7 @@ def read_variables(environ: Mapping[str, str]) -> Layer:
     for name in filter(_may_be_setting, environ):
         from wheelfit.cli.options.settings import SETTINGS
 
-        option, text = SETTINGS.get(_key_of(name)), environ[name]
+        option, text = SETTINGS.get(key_of_variable(name)), environ[name]
         if option is not None and option.variable and text.strip():
             value = option.kind.parse_variable(option.key, text, ValuePlace(name))
             values[option.key] = (value, SettingOrigin("variable", name))
@@ -185,7 +186,7 @@ def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
         sorted(
             name
             for name in filter(_may_be_setting, environ)
-            if (option := SETTINGS.get(_key_of(name))) is None or not option.variable
+            if (option := SETTINGS.get(key_of_variable(name))) is None or not option.variable
         )
     )
 
@@ -200,7 +201,8 @@ def _may_be_setting(variable: str) -> bool:
     )
 
 
-def _key_of(variable: str) -> str:
+def key_of_variable(variable: str) -> str:
+    """Return the key of the setting that a variable would set."""
     return variable.removeprefix(PREFIX).lower().replace("_", "-")
 
 
@@ -241,15 +243,16 @@ def read_project(path: Path) -> Layer:
 
 
 def _settings_of(table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the settings of a project, without the project's own metadata."""
+    """Return the settings of a project, without its conflicts and the sources of its own."""
     from wheelfit.resolution.project_sources import is_own_source
 
     settings = {key: value for key, value in table.items() if key != "conflicts"}
-    sources = settings.pop("sources", None)
-    if not isinstance(sources, dict):
-        return settings if sources is None else {**settings, "sources": sources}
-    pins = {name: row for name, row in sources.items() if not is_own_source(row)}
-    return settings | ({"sources": pins} if pins or not sources else {})
+    sources = settings.get("sources")
+    if sources and isinstance(sources, dict):
+        settings["sources"] = {name: row for name, row in sources.items() if not is_own_source(row)}
+        if not settings["sources"]:
+            del settings["sources"]
+    return settings
 
 
 def read_uv_indexes(path: Path) -> Layer:
@@ -363,19 +366,18 @@ def _read_settings(
     """Read the settings of a table, with the origin of each.
 
     :param table: the keys with their values.
+    :param above: the keys of the tables around it.
     :param is_restricted: whether it can only change settings that a project can.
     """
     from wheelfit.cli.options.settings import SETTINGS
     from wheelfit.core.strict_json import path_of
-    from wheelfit.core.toml_lines import lines_of
+    from wheelfit.core.toml_lines import lines_of, nearest
 
     lines = lines_of(data.decode())
 
     def place(steps: tuple[str | int, ...]) -> str:
-        steps = (*above, *steps)
-        while steps and path_of(*steps) not in lines:
-            steps = steps[:-1]
-        return f"{path}:{lines[path_of(*steps)]}" if steps else str(path)
+        line = nearest(path_of(*above, *steps), lines)
+        return str(path) if line is None else f"{path}:{line}"
 
     values = {}
     for key, value in table.items():

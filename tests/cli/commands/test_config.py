@@ -40,6 +40,15 @@ def test_show_all_settings(run: Runner, user_settings: Path) -> None:
     assert all(f"# {key} is not set" in text for key in unset)
 
 
+def test_numbers_keep_all_digits(run: Runner, user_settings: Path) -> None:
+    """Large and exact numbers are shown as a file states them."""
+    user_settings.write_text("plugin-timeout = 1.2345678\n[limit]\nsize = 4194304\n")
+    shown = tomllib.loads(run("config", "show").out)
+    assert shown["limit"] == {"size": 4194304}
+    assert isinstance(shown["limit"]["size"], int)
+    assert shown["plugin-timeout"] == 1.2345678
+
+
 def test_origin(run: Runner, user_settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """``--origin`` names the file and line, the variable, or the default."""
     monkeypatch.setenv("WHEELFIT_DEVICES", "any")

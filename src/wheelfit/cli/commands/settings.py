@@ -167,19 +167,19 @@ def _print_setting(
 def _toml(value: object) -> str:
     """Write a value on one line of TOML."""
     import json
-    import re
+
+    from wheelfit.core.toml_edits import key_in_toml
 
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list):
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, dict):
-        keys = {
-            key: key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key) for key in value
-        }
-        inside = ", ".join(f"{keys[key]} = {_toml(element)}" for key, element in value.items())
-        return f"{{{inside}}}"
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else f"{value:g}"
+        pairs = (f"{key_in_toml(key)} = {_toml(element)}" for key, element in value.items())
+        return f"{{{', '.join(pairs)}}}"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value).removesuffix(".0")
 
 
 def _path(arguments: Namespace, output: Output, context: Context) -> int:
@@ -210,17 +210,15 @@ def _similar_variable(variable: str) -> str:
     """Return the closest known variable, as the end of a sentence."""
     from difflib import get_close_matches
 
-    from wheelfit.cli.options.option import PREFIX
+    from wheelfit.cli.configuration import key_of_variable
     from wheelfit.cli.options.settings import SETTINGS
 
-    key = variable.removeprefix(PREFIX).lower().replace("_", "-")
+    key = key_of_variable(variable)
     if key in SETTINGS:
         return f"; {key} belongs to a project, under [tool.wheelfit] of its pyproject.toml"
     settable = [key for key, option in SETTINGS.items() if option.variable]
     matches = get_close_matches(key, settable, n=1)
-    if not matches:
-        return ""
-    return f"; {PREFIX}{matches[0].upper().replace('-', '_')} is one"
+    return f"; {SETTINGS[matches[0]].variable} is one" if matches else ""
 
 
 COMMANDS = {
