@@ -47,7 +47,8 @@ class Operation:
     def request(self) -> type[Any]:
         """The class of the operation's request."""
         operation = _import(f"wheelfit.operations.{self.function}")
-        kind: type[Any] = operation.__globals__[operation.__annotations__["request"]]
+        name = operation.__annotations__["request"]  # a string, as annotations are not evaluated
+        kind: type[Any] = operation.__globals__[name]
         return kind
 
 

@@ -176,7 +176,7 @@ def _zsh(commands: Mapping[str, Command]) -> Iterator[str]:
 
 def _zsh_names(commands: Mapping[str, Command]) -> str:
     return " ".join(
-        _quoted(f"{name}:{command.summary.replace(':', chr(92) + ':')}")
+        _quoted(f"{name}:" + command.summary.replace(":", r"\:"))
         for name, command in commands.items()
     )
 

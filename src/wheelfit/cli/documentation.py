@@ -30,9 +30,9 @@ def fill_page(page: str, commands: Mapping[str, Command], settings: Mapping[str,
     :param settings: the settings of files and variables, by key.
     :raises KeyError: a comment names a command or a group that does not exist.
     """
-    each = dict(leaf_commands(commands))
+    commands_by_name = dict(leaf_commands(commands))
     groups: dict[str, OptionGroup] = {}
-    for command in each.values():
+    for command in commands_by_name.values():
         for group in command.groups:
             groups.setdefault(group.title, group)
     on_page = {
@@ -41,13 +41,13 @@ def fill_page(page: str, commands: Mapping[str, Command], settings: Mapping[str,
 
     def filled(match: re.Match[str]) -> str:
         if match[2] == "commands":
-            lines = _command_list(each)
+            lines = _command_list(commands_by_name)
         elif match[2] == "settings":
             lines = _settings_table(settings)
         elif match[2] == "group":
             lines = _table(option for option in groups[match[3]].options if _is_named(option))
         else:
-            lines = _command_tables(each[match[3]], on_page)
+            lines = _command_tables(commands_by_name[match[3]], on_page)
         return "\n".join([match[1], *lines, "", match[4]])
 
     return _FILLED.sub(filled, page)
@@ -109,8 +109,8 @@ def _settings_table(settings: Mapping[str, Option]) -> Iterator[str]:
     yield "|---|---|---|---|---|"
     for key, option in settings.items():
         variable = f"`{option.variable}`" if option.variable and option.kind.is_text else ""
-        right = option.project.value if option.project else ""
-        yield (f"| `{key}` | {option.kind.title} | {variable} | {right} | {_cell(option.help)} |")
+        access = option.project.value if option.project else ""
+        yield f"| `{key}` | {option.kind.title} | {variable} | {access} | {_cell(option.help)} |"
 
 
 def _cell(text: str) -> str:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code (docs/reference/exit-codes.md)."""
     words = list(sys.argv[1:] if argv is None else argv)
-    # Pages and documents are many small values without cycles; looking for some after every 700
-    # of them is a tenth of the work of a resolution, and one look a tenth of a short command.
+    # Pages and documents are many small values without cycles. Searching for cycles after every 700
+    # values is a tenth of the work of a resolution, and one search a tenth of a short command.
     gc.set_threshold(200_000, 10, 10)
     if argv is None:
         atexit.register(gc.freeze)  # the collection at exit would find nothing either
@@ -90,7 +90,8 @@ def _print(text: str) -> None:
 
 
 def _dispatch(words: list[str]) -> int:
-    if words[:1] == ["help"]:
+    """Print the version or a help, or run the command that the first words name."""
+    if words[:1] == ["help"]:  # `help COMMAND` is `COMMAND --help`, also with `all` at the end
         topic = words[1:-1] if words[-1] == "all" else words[1:]
         words = [*topic, "--help", *words[1 + len(topic) :]]
     if words[:1] in (["-V"], ["--version"]):

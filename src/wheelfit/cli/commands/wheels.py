@@ -41,12 +41,10 @@ def _show(arguments: Namespace, output: Output, context: Context) -> int:
 
     report = read_contents(request_of(WheelContentsRequest, arguments), context)
     if arguments.metadata:
-        show_report(report, output, show_metadata)
-    elif arguments.dependencies:
-        show_report(report, output, show_dependencies)
-    else:
-        show_report(report, output, show_wheels)
-    return 0
+        return show_report(report, output, show_metadata)
+    if arguments.dependencies:
+        return show_report(report, output, show_dependencies)
+    return show_report(report, output, show_wheels)
 
 
 def _repack(arguments: Namespace, output: Output, context: Context) -> int:

@@ -47,7 +47,7 @@ class OptionParser(ArgumentParser):
         self.settings: Mapping[str, Option] = {
             option.key: option
             for option in options
-            if option.project is not None and (option.is_on_command_line or option in file_only)
+            if option.is_setting and (option.is_on_command_line or option in file_only)
         }
         """The rows that files and variables may set, by their keys."""
         for group in groups:
@@ -111,7 +111,9 @@ class OptionParser(ArgumentParser):
         hint = f"`wheelfit {self._name} --help` lists the options"
         if message.startswith("the following arguments are required"):
             # The missing argument may be the word after a mistyped option.
-            message = next(map("unrecognized arguments: {}".format, self._unknown()), message)
+            for word in self._unknown():
+                message = f"unrecognized arguments: {word}"
+                break
         if message.startswith("unrecognized arguments: "):
             hint = self._similar_option(message.split()[2]) or hint
         raise UsageError(message, hint=hint)

@@ -38,9 +38,9 @@ def check_forms(*, sarif: bool, output: Output) -> None:
 def show_check(
     report: CheckReport, output: Output, *, sarif: bool = False, file: str | None = None
 ) -> None:
-    """Print a report, or write it into a file.
+    """Print a report, and write it into a file, if one is named.
 
-    :param sarif: whether to write SARIF.
+    :param sarif: whether to write SARIF: into the file, or without one to standard output.
     :param file: path of the file; None: standard output only.
     """
     import json
@@ -51,7 +51,7 @@ def show_check(
     text = ""
     if sarif:
         text = json.dumps(report.to_sarif(), indent=2) + "\n"
-    elif output.json:
+    elif file and output.json:
         text = json.dumps(mapping, indent=2, ensure_ascii=False) + "\n"
     elif file:
         text = "\n".join([*(output.styled(line, "plain") for line, _ in lines), ""])

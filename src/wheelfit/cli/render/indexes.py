@@ -78,8 +78,7 @@ def show_cleaning(report: CleaningReport, output: Output) -> None:
          size_words(sum(file.size for file in release.files)), release.reason)
         for release in report.releases
     ]  # fmt: skip
-    for line in columns(("project", "version", "files", "size", "why"), rows, output.width):
-        output.result(line)
+    output.table(("project", "version", "files", "size", "why"), rows)
     if report.dry_run:
         count = count_of(len(rows), "release")
         output.report(f"{count} would be removed" if rows else "no release would be removed")
@@ -112,8 +111,7 @@ def show_prefetch(report: PrefetchReport, output: Output) -> int:
         )
         for project in report.projects
     ]
-    for line in columns(("Project", "Mirror", "Releases", "Files", "Size", "Existing"), rows):
-        output.result(line)
+    output.table(("Project", "Mirror", "Releases", "Files", "Size", "Existing"), rows)
     for name in report.missing:
         output.warn(f"no mirror has {name}")
     for failure in report.failed:
@@ -143,19 +141,16 @@ def show_audit_log(report: AuditReport, output: Output) -> None:
     if not rows:
         output.report("no entry matches")
         return
-    titles = ("time", "action", "what", "who", "from", "detail")
-    for line in columns(titles, rows, output.width):
-        output.result(line)
+    output.table(("time", "action", "what", "who", "from", "detail"), rows)
 
 
 def show_moved_index(report: MovedIndexReport, output: Output) -> None:
     """Print the amount of moved files and records."""
     files = f"{count_of(report.files, 'file')} ({size_words(report.size)})"
+    existing = f"; {report.copied} copied, the others already existed"
     output.report(
-        f"{files} and {count_of(report.records, 'record')}; {report.copied} copied, the "
-        "others already existed"
-        if report.copied < report.files
-        else f"{files} and {count_of(report.records, 'record')}"
+        f"{files} and {count_of(report.records, 'record')}"
+        + (existing if report.copied < report.files else "")
     )
 
 

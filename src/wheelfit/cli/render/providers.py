@@ -118,14 +118,15 @@ def _show_vocabulary(vocabulary: Sequence[Mapping[str, Any]], output: Output) ->
         if feature["feature"] not in flags:
             count = len(feature["values"])
             note = ", several of them per wheel" if feature["multi_value"] else ""
-            values = _shortened(feature["values"], output)
+            values = _first_and_last(feature["values"], output)
             output.result(f"  {feature['feature']}: {count_of(count, 'value')}{note}: {values}")
     if flags:
         count_text = count_of(len(flags), "feature")
-        output.result(f"  {count_text} with value on: {_shortened(flags, output)}")
+        output.result(f"  {count_text} with value on: {_first_and_last(flags, output)}")
 
 
-def _shortened(values: Sequence[str], output: Output) -> str:
+def _first_and_last(values: Sequence[str], output: Output) -> str:
+    """Return values whose number is stated before them; of many, the first five and the last."""
     if len(values) <= 8 or output.verbosity > 0:
         return ", ".join(values)
     return f"{', '.join(values[:5])}, … {values[-1]}"

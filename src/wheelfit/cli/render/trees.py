@@ -101,6 +101,7 @@ class _TreeLines:
     def __init__(self, tree: Tree, output: Output) -> None:
         self._tree = tree
         self._printed: set[int] = set()
+        """The positions of packages whose dependencies, or dependents, were printed."""
         self._everything = output.verbosity > 0
 
     def _title(self, package: TreePackage) -> str:
@@ -161,16 +162,16 @@ class _DependencyTree(_TreeLines):
         )
         return [*nodes, *(partial(self._package, position) for position in unrequested)]
 
-    def _package(self, number: int) -> _Line:
-        package = self._tree.packages[number]
+    def _package(self, position: int) -> _Line:
+        package = self._tree.packages[position]
         title = self._title(package)
-        if number not in self._printed:
-            return _Line(title, lambda: self._children(number))
+        if position not in self._printed:
+            return _Line(title, lambda: self._children(position))
         return _Line(f"{title}  (above)", style="dim") if package.branches else _Line(title)
 
-    def _children(self, number: int) -> Sequence[_Node]:
-        self._printed.add(number)
-        package = self._tree.packages[number]
+    def _children(self, position: int) -> Sequence[_Node]:
+        self._printed.add(position)
+        package = self._tree.packages[position]
         groups: dict[str, list[TreeBranch]] = {}
         for branch in package.branches:
             words = "" if branch.by_all_wheels else self._wheels_with(package, branch)
@@ -208,28 +209,28 @@ class _InvertedTree(_TreeLines):
     def start_nodes(self, name: NormalizedName) -> Sequence[_Node]:
         packages = enumerate(self._tree.packages)
         return [
-            partial(self._package, number) for number, package in packages if package.name == name
+            partial(self._package, position)
+            for position, package in packages
+            if package.name == name
         ]
 
-    def _package(self, number: int, branch: TreeBranch | None = None) -> _Line:
-        package = self._tree.packages[number]
+    def _package(self, position: int, branch: TreeBranch | None = None) -> _Line:
+        package = self._tree.packages[position]
         title = self._title(package)
         if branch is not None and not branch.by_all_wheels:
             title += f"  {self._wheels_with(package, branch)}"
-        if number not in self._printed:
-            return _Line(title, lambda: self._parents(number))
-        has_lines = number in self._dependents or number in self._roots_of
+        if position not in self._printed:
+            return _Line(title, lambda: self._parents(position))
+        has_lines = position in self._dependents or position in self._roots_of
         return _Line(f"{title}  (above)", style="dim") if has_lines else _Line(title)
 
-    def _parents(self, number: int) -> Sequence[_Node]:
-        self._printed.add(number)
-        roots: list[_Node] = [
-            partial(_Line, _root_line(root), style="dim") for root in self._roots_of.get(number, ())
-        ]
-        dependents = self._dependents.get(number, ())
+    def _parents(self, position: int) -> Sequence[_Node]:
+        self._printed.add(position)
+        roots = self._roots_of.get(position, ())
+        dependents = self._dependents.get(position, ())
         return [
-            *roots,
-            *(partial(self._package, position, branch) for position, branch in dependents),
+            *(partial(_Line, _root_line(root), style="dim") for root in roots),
+            *(partial(self._package, dependent, branch) for dependent, branch in dependents),
         ]
 
 

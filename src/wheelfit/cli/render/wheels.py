@@ -106,10 +106,9 @@ def _lines(file: InspectedFile) -> Iterator[str]:
         yield "  no binaries"
     for binary in file.binaries:
         yield from _binary_lines(binary)
-    properties = [str(one) for one in file.binary_properties.properties]
-    if properties:
+    if properties := list(file.binary_properties.properties):
         yield "  properties that the binaries show:"
-        yield from (f"    {one}" for one in properties)
+        yield from (f"    {property_}" for property_ in properties)
     yield from (f"  note: {note}" for note in file.binary_properties.notes)
 
 

@@ -37,11 +37,11 @@ EDITED_PROJECT = OptionGroup(
 
 PROJECT_SETTINGS = OptionGroup(
     "",
-    *tuple(
+    *(
         option.off_command_line()
         for group in (REQUIREMENTS, PROJECT, LOCKING)
         for option in group.options
-        if option.project is not None and option != PRE
+        if option.is_setting and option != PRE
     ),
 )
 """Settings of a project about its lock."""

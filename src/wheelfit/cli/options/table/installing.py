@@ -83,7 +83,7 @@ SHOW = OptionGroup(
 
 WHY = OptionGroup(
     "",
-    Option("NAME", ANY_TEXT, "name of a package", stored_as="name"),
+    Option("NAME", ANY_TEXT, "name of a package"),
     Option("--lock FILE", FILE, "why it is in this lock, for any machine"),
 )
 

@@ -17,7 +17,6 @@ from wheelfit.cli.options.values import (
     SECONDS,
     TEXT,
     TEXTS,
-    ListOf,
     OneOf,
 )
 
@@ -37,7 +36,7 @@ UPLOADS = OptionGroup(
     ),
     Option(
         "--uploaded-prior-to-package, --exclude-newer-package NAME=TIME",
-        ListOf(ANY_TEXT),
+        ANY_TEXTS,
         "another time for one package, or false for none",
         project=ProjectAccess.NONE,
     ),
