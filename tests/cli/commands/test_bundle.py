@@ -421,8 +421,9 @@ class TestVerify:
     def test_changed_page_with_matching_manifest(self, bundle: Path, run: Runner) -> None:
         """A changed index page with a matching manifest is detected by its links."""
         text = (bundle / "simple/plain/index.html").read_text()
-        rewrite(bundle, "simple/plain/index.html", text.replace("../../", "../../../"))
-        assert self.problems(run, bundle) == {("simple/plain/index.html", "changed")}
+        for start in ("../../../", "https://files.example/", "file://files.example/"):
+            rewrite(bundle, "simple/plain/index.html", text.replace("../../", start))
+            assert self.problems(run, bundle) == {("simple/plain/index.html", "changed")}
         rewrite(bundle, "simple/plain/index.html", text)
         (bundle / "simple/other").mkdir()
         rewrite(bundle, "simple/other/index.html", text)

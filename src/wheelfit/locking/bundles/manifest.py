@@ -32,7 +32,7 @@ FOLDERS = ("hosts", "simple", "sources", "wheels")
 _LIMITS = strict_json.JsonLimits(size=64 << 20, depth=8, labels=1_000_000, values=5_000_000)
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _FORBIDDEN = r"/\\:\x00-\x1f\x7f\ud800-\udfff"
-# Some systems remove dots and blanks at the end of a name.
+# Some systems remove dots and blanks at the end of a name. Without them there is no ".." either.
 _PATH_SEGMENT = re.compile(rf"[^{_FORBIDDEN}]*[^{_FORBIDDEN}. ]")
 
 
@@ -151,16 +151,18 @@ def read_manifest(data: bytes, *, where: str) -> Manifest:
         table.strings("groups"),
         table.strings("options"),
     )
-    for name in manifest.wheels:
+    wheels, sources = manifest.wheels, manifest.sources
+    for name in wheels:
         try:
             parse_wheel_filename(name)
         except InvalidFilename as error:
             raise _damaged(error.message, where) from None
     for host in manifest.hosts:
-        unknown = [name for name in host.wheels if name not in manifest.wheels]
-        unknown += [name for name in host.sources if name not in manifest.sources]
-        if unknown or host.file not in manifest.files:
-            raise _damaged(f"it has no entry for the file {(*unknown, host.file)[0]}", where)
+        unlisted = [name for name in host.wheels if name not in wheels]
+        unlisted += [name for name in host.sources if name not in sources]
+        unlisted += [] if host.file in files else [host.file]
+        if unlisted:
+            raise _damaged(f"it has no entry for the file {unlisted[0]}", where)
     return manifest
 
 
@@ -173,7 +175,7 @@ def is_inside(path: str) -> bool:
 
 
 def is_of_bundle(path: str) -> bool:
-    """Return whether bundles have files of a name, so that a packed bundle may include it.
+    """Return whether a bundle may have a file of this path.
 
     :param path: with slashes.
     """

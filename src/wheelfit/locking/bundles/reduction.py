@@ -91,6 +91,7 @@ def reduce_lock(
         for index, entry in enumerate(effective_entries(table))
         if index in entries
     ]
+    # A release without an entry for other tools gets none here, as a member of a bridge.
     standard_keys = {entry_key(entry) for entry in table["packages"]}
     plain = (_plain_entry(entry) for entry in packages if entry_key(entry) in standard_keys)
     _set_or_remove(table, "extras", sorted(set(extras)))

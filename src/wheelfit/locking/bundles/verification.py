@@ -10,6 +10,7 @@ import os
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from wheelfit.core import strict_toml
 from wheelfit.core.filename import parse_wheel_filename
@@ -22,7 +23,7 @@ from wheelfit.locking.selection import LockCandidates
 from wheelfit.locking.stand_ins import archive_of, stand_in_of
 from wheelfit.sources.file_readers import AllFiles
 from wheelfit.sources.find_links import FileIndex
-from wheelfit.sources.urls import file_path
+from wheelfit.sources.urls import file_url, join
 from wheelfit.wheels.record import sha256_of_file
 from wheelfit_runtime.errors import WheelfitError, os_reason
 
@@ -121,6 +122,7 @@ def _file_problem(path: Path, promised: BundledFile, *, is_found: bool) -> tuple
 def _page_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
     """Yield the problems of the index pages, read as an installer reads them."""
     index = FileIndex(folder / "simple", AllFiles())
+    base = join(f"{file_url(folder)}/", ".")
     wheels: dict[NormalizedName, dict[str, BundledFile]] = {}
     for filename, bundled_file in manifest.wheels.items():
         wheels.setdefault(parse_wheel_filename(filename).name, {})[filename] = bundled_file
@@ -141,14 +143,9 @@ def _page_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
             yield path, "changed", "its wheels differ from those in the manifest"
             continue
         for file in files:
-            path_of_file = Path(file_path(file.url)).resolve()
-            manifest_file = manifest.files.get(_relative_path(path_of_file, folder.resolve()))
+            manifest_file = manifest.files.get(unquote(file.url.removeprefix(base)))
             if manifest_file is None or file.hashes.get("sha256") != manifest_file.sha256:
                 yield path, "changed", f"its link for {file.filename} is wrong"
-
-
-def _relative_path(path: Path, folder: Path) -> str:
-    return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else ""
 
 
 def _choice_problems(
@@ -163,14 +160,15 @@ def _choice_problems(
     except WheelfitError as error:
         yield LOCK, "unreadable", f"{error.message} [{error.reference}]"
         return
+    wheels, sources = manifest.wheels, manifest.sources
     for host in manifest.hosts:
         try:
             chosen = _chosen_files(folder, manifest, host, base, policy, lock)
         except WheelfitError as error:
             yield host.file, "selection", f"{error.message} [{error.reference}]"
             continue
-        expected = {name: manifest.wheels[name].sha256 for name in host.wheels}
-        expected |= {name: manifest.sources[name].sha256 for name in host.sources}
+        expected = {name: wheels[name].sha256 for name in host.wheels}
+        expected |= {name: sources[name].sha256 for name in host.sources}
         unexpected = sorted(chosen.keys() - expected.keys())
         missing = sorted(expected.keys() - chosen.keys())
         if unexpected or missing:
