@@ -39,17 +39,21 @@ def forks_of(conflicts: Sequence[Conflict]) -> tuple[Fork, ...]:
                 hint="join conflicts that have members in common, or lock fewer extras and groups "
                 "with --extra and --group",
             )
-    unions: dict[frozenset[str], None] = {}
+    left_out_sets: dict[frozenset[str], None] = {}
     for choice in product(*conflicts):
         unchosen_members = [
             {*conflict} - {member} for conflict, member in zip(conflicts, choice, strict=True)
         ]
-        unions[frozenset().union(*unchosen_members)] = None
+        left_out_sets[frozenset().union(*unchosen_members)] = None
     # A fork that leaves out a superset of another one is never needed.
-    minimal = [union for union in unions if not any(other < union for other in unions)]
+    minimal_sets = [
+        left_out
+        for left_out in left_out_sets
+        if not any(other < left_out for other in left_out_sets)
+    ]
     return tuple(
-        Fork(left_out, tuple(_condition(left_out, minimal[:number], conflicts)))
-        for number, left_out in enumerate(minimal)
+        Fork(left_out, tuple(_condition(left_out, minimal_sets[:number], conflicts)))
+        for number, left_out in enumerate(minimal_sets)
     )
 
 

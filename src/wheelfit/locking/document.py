@@ -45,7 +45,9 @@ if TYPE_CHECKING:
 
     from wheelfit.core.document import VariantDocument
 
-SourceKind: TypeAlias = Literal["vcs", "directory", "archive", "wheels", "sdist"]
+BuiltKind: TypeAlias = Literal["vcs", "directory", "archive", "sdist"]
+"""A source that a wheel can be built from."""
+SourceKind: TypeAlias = Literal[BuiltKind, "wheels"]
 """The source of a package; of wheels and a source distribution, the wheels."""
 
 DEFAULT_LIMITS = TomlLimits(size=16 * 1024 * 1024)
@@ -73,7 +75,7 @@ class LockedWheel(Struct, frozen=True):
 class LockedSource(Struct, frozen=True):
     """The source that a wheel of a package can be built from."""
 
-    kind: Literal["sdist", "archive", "directory", "vcs"]
+    kind: BuiltKind
     url: str | None = None
     """Its URL; None: it has only a ``path``."""
     path: str | None = None
@@ -157,10 +159,10 @@ class Lock(Struct, frozen=True, eq=False):
         :param strict: whether faults that are otherwise only noted are errors (``--strict``).
         :raises InvalidLock: the data is invalid; lists all faults at once.
         """
-        return cls.of_own(deepcopy(dict(table)), where=where, strict=strict)
+        return cls.of_uncopied(deepcopy(dict(table)), where=where, strict=strict)
 
     @classmethod
-    def of_own(
+    def of_uncopied(
         cls, table: dict[str, Any], *, where: str, strict: bool, is_valid: bool = False
     ) -> Lock:
         """Build a lock from plain data, which is not copied; otherwise like `of`.
@@ -241,7 +243,7 @@ def read_lock(
     except ValueError as error:
         fault = Fault("", f"the file is not TOML: {error}", "F-30")
         raise InvalidLock([fault], where=where) from None
-    return Lock.of_own(table, where=where, strict=strict, is_valid=is_valid)
+    return Lock.of_uncopied(table, where=where, strict=strict, is_valid=is_valid)
 
 
 def write_lock(lock: Lock) -> bytes:
@@ -353,9 +355,9 @@ def _wheels(entry: Mapping[str, Any]) -> Iterable[LockedWheel]:
 
 def _source(entry: Mapping[str, Any], wheels: tuple[LockedWheel, ...]) -> LockedSource | None:
     """Return the source of an entry; an archive that is a wheel is none."""
-    kinds: tuple[SourceKind, ...] = ("vcs", "directory", "archive", "sdist")
+    kinds: tuple[BuiltKind, ...] = ("vcs", "directory", "archive", "sdist")
     kind = next((kind for kind in kinds if kind in entry), None)
-    if kind is None or kind == "wheels" or (kind == "archive" and wheels):
+    if kind is None or (kind == "archive" and wheels):
         return None
     table = entry[kind]
     hashes = {name.lower(): digest.lower() for name, digest in table.get("hashes", {}).items()}

@@ -79,7 +79,7 @@ def describe_environments(environments: Sequence[LockEnvironment]) -> str:
     for platform, versions in pythons.items():
         platforms.setdefault(tuple(sorted(versions)), []).append(platform)
     return "; ".join(
-        f"{listed(names, most=None)}, Python {listed(map(_text, versions), most=None)}"
+        f"{listed(names, most=None)}, Python {listed(map(python_text, versions), most=None)}"
         for versions, names in platforms.items()
     )
 
@@ -110,11 +110,11 @@ def python_of(text: str) -> Python:
     if len(parts) in (2, 3) and all(map(_is_short_number, parts)):
         python = int(parts[0]), int(parts[1])
         major, newest = max(PYTHONS)
-        if (major, 0) <= python <= (major, newest + 1):
+        if (major, 0) <= python <= (major, newest + 1):  # the next one may be a pre-release
             return python
         raise UsageError(
             f"unknown Python version {text}",
-            hint=f"known versions are {_text(min(PYTHONS))} to {_text(max(PYTHONS))}",
+            hint=f"known versions are {python_text(min(PYTHONS))} to {python_text(max(PYTHONS))}",
         )
     raise UsageError(f"{text[:40]!r} is not a Python version", hint="write it as 3.12")
 
@@ -143,14 +143,16 @@ def requires_python(pythons: Sequence[Python], project_range: SpecifierSet | Non
     first, last = min(pythons), max(pythons)
     project_range = SpecifierSet() if project_range is None else project_range
     texts = [str(specifier) for specifier in project_range]
+    # Only bounds that the range of the project does not imply.
     if first[1] and project_range.contains(f"{first[0]}.{first[1] - 1}.9999"):
-        texts.append(f">={_text(first)}")
+        texts.append(f">={python_text(first)}")
     if project_range.contains(f"{last[0]}.{last[1] + 1}"):
         texts.append(f"<{last[0]}.{last[1] + 1}")
     return str(VersionSet.of(",".join(texts)))
 
 
-def _text(python: Python) -> str:
+def python_text(python: Python) -> str:
+    """Return a Python as markers name it, as ``3.12``."""
     return f"{python[0]}.{python[1]}"
 
 
@@ -161,7 +163,7 @@ def _full_version(python: Python, project_range: SpecifierSet | None) -> Version
     """
     micros = range(PYTHONS[python], -1, -1) if python in PYTHONS else range(100)
     for micro in micros:
-        version = Version(f"{_text(python)}.{micro}")
+        version = Version(f"{python_text(python)}.{micro}")
         if project_range is None or project_range.contains(version, prereleases=True):
             return version
     return None
@@ -182,10 +184,10 @@ def _environment(name: str, python: Python, project_range: SpecifierSet | None) 
     version = _full_version(python, project_range)
     if version is None:
         raise UsageError(
-            f"the project is for Python {project_range}, not for {_text(python)}",
+            f"the project is for Python {project_range}, not for {python_text(python)}",
             hint="name other versions with --python-version, or omit it",
         )
-    full_name = f"{name}, Python {_text(python)}"
+    full_name = f"{name}, Python {python_text(python)}"
     environment = {**platform_values(platform_tags[0]), **interpreter_values("cpython", version)}
     tags = tags_for("cpython", version, (), platform_tags)
     return LockEnvironment(full_name, Target.of(full_name, environment, tags), name)

@@ -57,6 +57,7 @@ class ListedProject(Struct, frozen=True):
     needs: Mapping[Label | None, Needs] = field(default_factory=dict)
     """The possible requirements of each label's wheel."""
     pythons: frozenset[SpecifierSet] = frozenset()
+    """The ``Requires-Python`` of its wheels."""
 
 
 class ListedEnvironment(Struct, frozen=True):
@@ -115,7 +116,7 @@ def _has_label_choice(pin: Pin) -> bool:
 
 
 class _LabelWithNeeds(NamedTuple):
-    """A label of a release with several labels, and its possible requirements."""
+    """A label of a release, and the possible requirements of its wheel on other projects."""
 
     key: _Key
     description: str
@@ -136,7 +137,7 @@ class LabelSearch:
         self._target = solution.environment.target
         self._refused: dict[_Key, str] = {}
         self._needs: dict[_Release, dict[Label | None, _LabelNeeds]] = {}
-        self._pythons: dict[tuple[NormalizedName, Version], set[SpecifierSet]] = {}
+        self._pythons: dict[_Release, set[SpecifierSet]] = {}
 
     def listed(self) -> ListedEnvironment:
         """Return every wheel that a machine of the environment could use."""
@@ -188,11 +189,11 @@ class LabelSearch:
         map_concurrently(unread, fetch, most=threads)
 
     def _candidates_for(self, pin: Pin, restricted: Candidates) -> Candidates:
-        """Return the restricted candidates, or those of the solution if labels are no choice."""
+        """Return the restricted candidates, or those of the solution where labels are no choice."""
         return restricted if _has_label_choice(pin) else self._solution.candidates
 
     def _read_labels(self, pin: Pin, candidates: Candidates) -> Iterator[_LabelWithNeeds]:
-        """Read the requirements of the labels of a release; yield all but a plain wheel alone.
+        """Read and yield the labels of a release; nothing if it has only the plain wheel.
 
         Labels that were read before are yielded again: with new requirements the resolver may have
         chosen another label, and dropped packages that only the old one required.
@@ -202,9 +203,9 @@ class LabelSearch:
         needs_by_label = self._needs.setdefault((pin.name, pin.release), {})
         for label in choice.labels:
             key = (pin.name, pin.release, label)
-            cached = needs_by_label.get(label)
             if key in self._refused:
                 continue
+            cached = needs_by_label.get(label)
             if cached is None or cached[0] != extras:
                 wheel = candidates.wheel_with_label(pin.name, pin.release, label)
                 if wheel is None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING, TypeVar
 
+from wheelfit.locking.environments import python_text
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 
@@ -123,9 +125,9 @@ class MarkerWriter:
             return _disjunction(map(_python_equality, selected))
         bounds = []
         if first > 0:
-            bounds.append(f"python_version >= '{_version(selected[0])}'")
+            bounds.append(f"python_version >= '{python_text(selected[0])}'")
         if last < len(self._pythons) - 1:
-            bounds.append(f"python_version < '{_version(self._pythons[last + 1])}'")
+            bounds.append(f"python_version < '{python_text(self._pythons[last + 1])}'")
         return _conjunction(bounds)
 
 
@@ -148,12 +150,8 @@ def _is_contiguous(pythons: Sequence[Python]) -> bool:
     return minors == list(range(minors[0], minors[0] + len(minors)))
 
 
-def _version(python: Python) -> str:
-    return f"{python[0]}.{python[1]}"
-
-
 def _python_equality(python: Python) -> str:
-    return _equality("python_version", _version(python))
+    return _equality("python_version", python_text(python))
 
 
 def _equalities(variables: Iterable[str], values: Iterable[str]) -> list[str]:

@@ -56,6 +56,8 @@ _MAX_FETCHED = 16
 
 @dataclass(slots=True)
 class _Entry:
+    """One release, as it is listed in all environments that have it."""
+
     markers: RequestMarkers
     listings: list[tuple[ListedEnvironment, ListedProject]] = field(default_factory=list)
 
@@ -77,8 +79,8 @@ class Merging:
         self._folder = folder
         self._marker_writer = MarkerWriter(listed.environment for listed in listed_environments)
         self._entries: dict[tuple[NormalizedName, Version], _Entry] = {}
-        self._names: Counter[str] = Counter()
-        """The number of entries of each name."""
+        self._entry_counts: Counter[str] = Counter()
+        """By the name of a project."""
         self._notes: dict[str, None] = {}
         self._fallback_notes: dict[str, dict[str, None]] = {}
         """Notes on releases, with the environments where they hold."""
@@ -91,7 +93,7 @@ class Merging:
         """
         for listed in self._listed_environments:
             self._add(listed)
-        self._names.update(str(name) for name, _ in self._entries)
+        self._entry_counts.update(str(name) for name, _ in self._entries)
         self._check_versions()
         tables = {
             (str(name), str(version)): self._table(entry)
@@ -174,11 +176,12 @@ class Merging:
         return replace(release, wheels=tuple(lockable))
 
     def _hashed(self, wheel: Wheel) -> Wheel:
-        """Add the computed hash to a wheel for which no index promises one."""
+        """Add the computed hash to a local or bridged wheel for which no index promises one."""
         if wheel.file.hashes or wheel.is_named_source:
             return wheel
         if wheel.file.is_local:
             return _with_hash(wheel, Path(file_path(wheel.file.url)))
+        # An index of a bridge may lack hashes; wheels of other indexes are left out without one.
         if wheel.file.declared_document is None or self._fetched == _MAX_FETCHED:
             return wheel
         import tempfile
@@ -245,7 +248,7 @@ class Merging:
             }
             for item in table.get("dependencies", ())
         }
-        entries = dependencies(versions, self._names)
+        entries = dependencies(versions, self._entry_counts)
         if entries:
             table["dependencies"] = entries
 

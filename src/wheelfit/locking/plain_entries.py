@@ -139,7 +139,7 @@ def _set_version(plain: Entry, filenames: Iterable[str]) -> None:
     if len(versions) > 1:
         del plain["version"]
     elif parse_version(plain["version"]) not in versions:
-        plain["version"] = str(*versions)
+        plain["version"] = str(min(versions))
 
 
 def _versions(filenames: Iterable[str | None]) -> set[Version]:
@@ -150,6 +150,6 @@ def _stand_in(entry: Mapping[str, Any]) -> Entry:
     """Return the entry of the first wheel, under a name that no tool supports."""
     first = entry["wheels"][0]
     name, version = parse_wheel_filename(file_name_of(first) or "").plain.split("-")[:2]
-    if "+" not in str(entry.get("version", "+")):
+    if "version" in entry and "+" not in str(entry["version"]):
         version = version.partition("+")[0]  # only its builds have a local version
     return {**first, "name": f"{name}-{version}-{_NO_PLAIN_WHEEL}.whl"}

@@ -16,7 +16,7 @@ from wheelfit.core.strict_json import path_of
 from wheelfit.core.unusable_metadata import Degradation
 from wheelfit.core.variant_json_layouts.schema import KEY as SCHEMA
 from wheelfit.locking.pruning import prune
-from wheelfit.locking.source_entries import STABLE, file_entry, source_entry, usable_hashes
+from wheelfit.locking.source_entries import VERSIONED_KINDS, file_entry, source_entry, usable_hashes
 from wheelfit.locking.validation import TOOL, VARIANT_DEPENDENCIES, VARIANTS
 from wheelfit.resolution.release_metadata import ReleaseMetadata, raise_if_degraded
 from wheelfit.sources.hash_check import WEAK_HASHES
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
+    from wheelfit.core.properties import PropertySet
     from wheelfit.resolution.listing import Release, Wheel
 
 
@@ -79,28 +80,27 @@ def lock_release(
         )
     sources = dict(source_entry(wheel.file, folder) for wheel in wheels if wheel.is_from_source)
     table: dict[str, Any] = {"name": str(release.name)}
-    if not sources or sources.keys() <= set(STABLE):
+    if not sources or sources.keys() <= set(VERSIONED_KINDS):
         table["version"] = str(release.version)
     if marker is not None:
         table["marker"] = marker
     if requires_python is not None:
         table["requires-python"] = requires_python
     labels = {wheel.filename.label or "" for wheel in wheels}
-    requirements_by_label = {label: sorted(set(texts)) for label, texts in (needs or {}).items()}
     requirements_by_label = {
-        label: requirements_by_label[label]
-        for label in sorted(requirements_by_label)
+        label: sorted(set(texts))
+        for label, texts in sorted((needs or {}).items())
         if label in labels
     }
-    union = sorted(
+    needed_names = sorted(
         {
             parse_requirement(text, allow_variant_markers=False).name
             for texts in requirements_by_label.values()
             for text in texts
         }
     )
-    if union:  # for auditors: installers must not use it (PEP 751)
-        table["dependencies"] = [{"name": name} for name in union]
+    if needed_names:  # for auditors: installers must not use it (PEP 751)
+        table["dependencies"] = [{"name": name} for name in needed_names]
     if index is not None:
         table["index"] = split_userinfo(without_fragment(index))[0]
     table |= sources
@@ -142,16 +142,17 @@ class _ReleaseFilter:
         if document is None:
             self._leave_out_all("invalid-document", "there is no usable variant metadata")
             return None
-        for label in self._labels():
+        for label in self._remaining_labels():
+            properties = document.properties(label)
             if label in document.unusable:
                 self._leave_out_label(label, "invalid-variant", document.unusable[label])
-            elif document.properties(label) is None:
+            elif properties is None:
                 reason = "its label is not in the variant metadata"
                 self._leave_out_label(label, "unlisted-variant", reason)
-            elif (namespace := self._namespace_without_provider(document, label)) is not None:
+            elif (namespace := _namespace_without_provider(document, properties)) is not None:
                 reason = f"the namespace {namespace} has no usable provider"
                 self._leave_out_label(label, "missing-provider", reason)
-        while labels := self._labels():
+        while labels := self._remaining_labels():
             pruned = prune(document, labels)
             layout: WrittenLayout = "825" if pruned.lacks_providers else "850"
             faults = writing_faults(pruned, layout)
@@ -161,7 +162,7 @@ class _ReleaseFilter:
                 fault_of_label = next((fault for fault in faults if _is_about(fault, label)), None)
                 if fault_of_label is not None:
                     self._leave_out_label(label, "invalid-variant", str(fault_of_label))
-            if self._labels() == labels:
+            if self._remaining_labels() == labels:
                 reason = f"its variant metadata may not be written: {faults[0]}"
                 self._leave_out_all("invalid-document", reason)
         return None
@@ -194,7 +195,7 @@ class _ReleaseFilter:
         for reason, texts in reasons.items():
             yield f"{release}: {', '.join(texts)} not locked: {reason}"
 
-    def _labels(self) -> tuple[Label, ...]:
+    def _remaining_labels(self) -> tuple[Label, ...]:
         return tuple(
             dict.fromkeys(
                 wheel.filename.label
@@ -202,17 +203,6 @@ class _ReleaseFilter:
                 if wheel.filename.label is not None and wheel.filename.text not in self.left_out
             )
         )
-
-    @staticmethod
-    def _namespace_without_provider(document: VariantDocument, label: Label) -> str | None:
-        """Return a namespace of a label whose provider is missing or broken (F-130)."""
-        if document.lacks_providers:
-            return None
-        for namespace in document.variants[label].namespaces if label in document.variants else ():
-            provider = document.providers.get(namespace)
-            if provider is None or isinstance(provider, BrokenProvider):
-                return namespace
-        return None
 
     def _leave_out(self, wheel: Wheel, code: str, reason: str) -> None:
         text = wheel.filename.text
@@ -230,8 +220,19 @@ class _ReleaseFilter:
                 self._leave_out(wheel, code, reason)
 
     def _leave_out_all(self, code: str, reason: str) -> None:
-        for label in self._labels():
+        for label in self._remaining_labels():
             self._leave_out_label(label, code, reason)
+
+
+def _namespace_without_provider(document: VariantDocument, properties: PropertySet) -> str | None:
+    """Return a namespace of a label whose provider is missing or broken (F-130)."""
+    if document.lacks_providers:
+        return None
+    for namespace in properties.namespaces:
+        provider = document.providers.get(namespace)
+        if provider is None or isinstance(provider, BrokenProvider):
+            return namespace
+    return None
 
 
 def _is_about(fault: Fault, label: Label) -> bool:

@@ -184,7 +184,9 @@ def applicable_packages(
 class LockCandidates:
     """The candidates among a lock's wheels for one target.
 
-    :param machine: detects the properties that the target supports (F-123).
+    :param machine: detects the properties that the target supports (F-123); None: only
+        ``host_detector`` is used.
+    :param host_detector: the detector of a host file; it precedes ``machine`` (P-44).
     :param plugins: runs trusted plugins; default: none are run.
     :param files: reads wheels; None: only the metadata in the lock is used.
     :param folder: the folder of the lock file; None: it came from elsewhere.
@@ -214,7 +216,7 @@ class LockCandidates:
         packages = applicable_packages(lock, target, extras=extras, groups=groups)
         self.packages = MappingProxyType({package.name: package for package in packages})
         """The packages that apply to the target, by name."""
-        self._builds = built is not None
+        self._can_build = built is not None
         repository = LockedRepository(
             packages, name=lock.where, files=files, folder=folder, built=built
         )
@@ -247,13 +249,13 @@ class LockCandidates:
         default_groups = lock.default_groups
         environment = _environment(target, extras, default_groups if groups is None else groups)
         self._roots: dict[NormalizedName, frozenset[NormalizedName]] | None = None
+        """The extras of each applicable root; None: the lock lists no roots."""
         self._requested_roots: tuple[Requirement, ...] | None = None
         if roots is not None:
             self._roots = {}
             self._requested_roots = tuple(root for root in roots if root.applies(environment))
             for root in self._requested_roots:
-                extras_of_root = self._roots.get(root.name, frozenset()) | root.extras
-                self._roots[root.name] = extras_of_root
+                self._roots[root.name] = self._roots.get(root.name, frozenset()) | root.extras
 
     def select(
         self,
@@ -379,7 +381,7 @@ class LockCandidates:
     def _walked(self, candidates: Candidates, only: Collection[NormalizedName] | None) -> _Walk:
         """Repeat the walk without wheels whose ABI dependency is not chosen (P-54)."""
         while True:
-            walk = _Walk(candidates, self.packages, builds=self._builds)
+            walk = _Walk(candidates, self.packages, can_build=self._can_build)
             if self._roots is None:
                 walk.visit_all()
             else:
@@ -409,7 +411,7 @@ class _Walk:
         candidates: Candidates,
         packages: Mapping[NormalizedName, LockedPackage],
         *,
-        builds: bool,
+        can_build: bool,
     ) -> None:
         self.choices: dict[NormalizedName, ReleaseChoice] = {}
         self.needs: dict[NormalizedName, dict[NormalizedName, None]] = {}
@@ -420,7 +422,7 @@ class _Walk:
         self.notes: dict[str, None] = {}
         self.candidates = candidates
         self._packages = packages
-        self._builds = builds
+        self._can_build = can_build
         self._visited_extras: dict[NormalizedName, frozenset[NormalizedName]] = {}
 
     def visit(self, roots: Mapping[NormalizedName, frozenset[NormalizedName]]) -> None:
@@ -527,7 +529,7 @@ class _Walk:
         """Return the version of a package; None if it has no wheel and cannot be built."""
         if package.wheels:
             return package.version
-        if package.source is None or not self._builds:
+        if package.source is None or not self._can_build:
             return None
         listing = self.candidates.listing(package.name)
         return None if listing is None else next(iter(listing.releases), None)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-STABLE = ("sdist", "archive")
+VERSIONED_KINDS = ("sdist", "archive")
 """The kinds of sources that always have the same version as the wheel built from them."""
 
 

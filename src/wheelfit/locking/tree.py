@@ -75,6 +75,7 @@ class TreePackage:
     chosen: WheelFilename | None = None
     """The wheel that the machine gets; None in the tree for all machines."""
     reason: str = ""
+    """The reason for the choice of that wheel, in words."""
 
     @property
     def has_variants(self) -> bool:
@@ -383,6 +384,7 @@ def _reachable(
     depth: int | None = None,
     excluded: Container[int] = (),
 ) -> frozenset[int]:
+    """Return the positions reached from some, in at most ``depth`` steps; None: in any number."""
     steps = dict.fromkeys(starts, 0)
     pending = deque(steps)
     while pending:

@@ -48,7 +48,7 @@ _FIRST_VERSION, _NEXT_MAJOR = Version("1"), Version("2")
 """The bounds of the format versions that packaging accepts."""
 _EMPTY_LOCK: Mapping[str, Any] = {"lock-version": "1.0", "created-by": "x", "packages": []}
 """The smallest valid lock."""
-_SPECIFIERS = ("requires-python", "version", "lock-version")
+_VERSION_KEYS = ("requires-python", "version", "lock-version")
 
 
 def check_lock(table: Mapping[str, Any]) -> None:
@@ -124,20 +124,20 @@ def file_name_of(entry: Mapping[str, Any]) -> str | None:
 def _own_faults(table: Mapping[str, Any]) -> Iterator[Fault]:
     environments = table.get("environments")
     for index, text in enumerate(environments if isinstance(environments, list) else ()):
-        yield from _marker(("environments", index), text)
-    yield from _endless_numbers((), table)
-    yield from _tool_table((), table)
+        yield from _marker_faults(("environments", index), text)
+    yield from _number_faults((), table)
+    yield from _tool_faults((), table)
     roots = tool_table(table).get(ROOTS)
     if roots is not None:
-        yield from _requirements(("tool", TOOL, ROOTS), roots)
-    yield from _conflicts(tool_table(table).get(CONFLICTS, []))
+        yield from _requirement_faults(("tool", TOOL, ROOTS), roots)
+    yield from _conflict_faults(tool_table(table).get(CONFLICTS, []))
     packages = table.get("packages")
     for index, package in enumerate(packages if isinstance(packages, list) else ()):
         if isinstance(package, Mapping):
-            yield from _package(("packages", index), package)
+            yield from _package_faults(("packages", index), package)
 
 
-def _conflicts(value: object) -> Iterator[Fault]:
+def _conflict_faults(value: object) -> Iterator[Fault]:
     steps = ("tool", TOOL, CONFLICTS)
     if not isinstance(value, list):
         yield Fault(path_of(*steps), f"expected an array, found {shown(value)}")
@@ -147,14 +147,14 @@ def _conflicts(value: object) -> Iterator[Fault]:
             yield Fault(path_of(*steps, index), "expected an array of markers")
             continue
         for marker_index, text in enumerate(members):
-            yield from _marker((*steps, index, marker_index), text)
+            yield from _marker_faults((*steps, index, marker_index), text)
 
 
-def _package(steps: tuple[str | int, ...], package: Mapping[str, Any]) -> Iterator[Fault]:
+def _package_faults(steps: tuple[str | int, ...], package: Mapping[str, Any]) -> Iterator[Fault]:
     if "marker" in package:
-        yield from _marker((*steps, "marker"), package["marker"])
-    yield from _endless_numbers(steps, package)
-    yield from _tool_table(steps, package)
+        yield from _marker_faults((*steps, "marker"), package["marker"])
+    yield from _number_faults(steps, package)
+    yield from _tool_faults(steps, package)
     versions = set()
     wheels = package.get("wheels")
     for index, wheel in enumerate(wheels if isinstance(wheels, list) else ()):
@@ -176,10 +176,10 @@ def _package(steps: tuple[str | int, ...], package: Mapping[str, Any]) -> Iterat
         yield Fault(path_of(*steps), f"expected a table, found {shown(dependencies)}", "F-121")
         return
     for label, texts in dependencies.items():
-        yield from _requirements((*steps, label), texts)
+        yield from _requirement_faults((*steps, label), texts)
 
 
-def _marker(steps: tuple[str | int, ...], text: object) -> Iterator[Fault]:
+def _marker_faults(steps: tuple[str | int, ...], text: object) -> Iterator[Fault]:
     if not isinstance(text, str):
         return  # packaging reports it
     try:
@@ -193,21 +193,21 @@ def _marker(steps: tuple[str | int, ...], text: object) -> Iterator[Fault]:
         yield Fault(path_of(*steps), problem, "F-109")
 
 
-def _endless_numbers(steps: tuple[str | int, ...], table: Mapping[str, Any]) -> Iterator[Fault]:
-    for key in _SPECIFIERS:
+def _number_faults(steps: tuple[str | int, ...], table: Mapping[str, Any]) -> Iterator[Fault]:
+    for key in _VERSION_KEYS:
         text = table.get(key)
         if isinstance(text, str) and has_too_many_digits(text):
             yield Fault(path_of(*steps, key), "a number in it has too many digits")
 
 
-def _tool_table(steps: tuple[str | int, ...], table: Mapping[str, Any]) -> Iterator[Fault]:
+def _tool_faults(steps: tuple[str | int, ...], table: Mapping[str, Any]) -> Iterator[Fault]:
     tool = table.get("tool")
     if isinstance(tool, Mapping) and not isinstance(tool.get(TOOL, {}), Mapping):
         value = shown(tool[TOOL])
         yield Fault(path_of(*steps, "tool", TOOL), f"expected a table, found {value}")
 
 
-def _requirements(steps: tuple[str | int, ...], texts: object) -> Iterator[Fault]:
+def _requirement_faults(steps: tuple[str | int, ...], texts: object) -> Iterator[Fault]:
     if not isinstance(texts, list):
         yield Fault(path_of(*steps), f"expected an array, found {shown(texts)}", "F-121")
         return

@@ -15,7 +15,7 @@ from wheelfit.core.index_metadata import combine, disagreement, read_wheel_docum
 from wheelfit.core.labels import RESERVED_NAMES
 from wheelfit.locking.bundles.reduction import KeptEntry, marker_of, reduce_lock
 from wheelfit.locking.repository import LockedRepository
-from wheelfit.locking.source_entries import STABLE
+from wheelfit.locking.source_entries import VERSIONED_KINDS
 from wheelfit.locking.stand_ins import archive_of, stand_in_of
 from wheelfit.operations.lock_files import LockChoiceRequest, OpenedLock, naming_machine_in_errors
 from wheelfit.operations.machine import ChosenMachine, options_in_effect
@@ -432,7 +432,7 @@ def _stand_in(opened_lock: OpenedLock) -> Callable[[LockedPackage], File | None]
 
     def archive(package: LockedPackage) -> File | None:
         source = package.source
-        return stand_in(package) if source is not None and source.kind in STABLE else None
+        return stand_in(package) if source is not None and source.kind in VERSIONED_KINDS else None
 
     return archive
 

@@ -62,7 +62,9 @@ def cyclonedx_document(contents: Contents, *, epoch: int | None = None) -> dict[
                 "name": contents.lock,
                 "hashes": [{"alg": "SHA-256", "content": contents.digest}],
             },
-            "properties": [_property(name, value) for name, value in _target(contents)],
+            "properties": [
+                _property(name, value) for name, value in _document_properties(contents)
+            ],
         },
         "components": [_component(package) for package in contents.packages],
         "dependencies": [
@@ -92,7 +94,7 @@ def cyclonedx_document(contents: Contents, *, epoch: int | None = None) -> dict[
     return document
 
 
-def _target(contents: Contents) -> Iterator[tuple[str, str]]:
+def _document_properties(contents: Contents) -> Iterator[tuple[str, str]]:
     target = contents.target
     yield "wheelfit:target:name", target.name
     if target.description:
@@ -121,11 +123,13 @@ def _component(package: ExportedPackage) -> dict[str, Any]:
     if not _has_local_path(pin):
         kind = "vcs" if package.source == "vcs" else "distribution"
         component["externalReferences"] = [{"type": kind, "url": pin.file.url}]
-    component["properties"] = [_property(name, value) for name, value in _properties(package)]
+    component["properties"] = [
+        _property(name, value) for name, value in _package_properties(package)
+    ]
     return {key: value for key, value in component.items() if value not in ([], "")}
 
 
-def _properties(package: ExportedPackage) -> Iterator[tuple[str, str]]:
+def _package_properties(package: ExportedPackage) -> Iterator[tuple[str, str]]:
     pin = package.pin
     if package.source is None:
         yield "wheelfit:wheel:filename", pin.filename.text
