@@ -83,21 +83,21 @@ def _details(old: list[LockedPackage], new: list[LockedPackage]) -> Iterator[str
         return
     old_names = {wheel.filename.text for package in old for wheel in package.wheels}
     new_names = {wheel.filename.text for package in new for wheel in package.wheels}
-    is_added = {
-        str(wheel.filename.label): wheel.filename.text in new_names
-        for package in (*old, *new)
-        for wheel in package.wheels
-        if wheel.filename.label is not None and wheel.filename.text in old_names ^ new_names
-    }
-    for label in sorted(is_added):
-        yield f"{'with' if is_added[label] else 'without'} {label}"
-    if not is_added and old_names != new_names:
+    old_labels, new_labels = _labels(old), _labels(new)
+    for label in sorted(old_labels ^ new_labels):
+        yield f"{'with' if label in new_labels else 'without'} {label}"
+    if old_labels == new_labels and old_names != new_names:
         yield f"{count_of(len(new_names), 'wheel')} instead of {len(old_names)}"
     if {str(package.marker) for package in old} != {str(package.marker) for package in new}:
         markers = " / ".join(str(package.marker) for package in new if package.marker is not None)
         yield f"if {markers}" if markers else "always"
     if old_names == new_names and _files(old) != _files(new):
         yield "the locations or hashes of files differ"
+
+
+def _labels(packages: list[LockedPackage]) -> set[str]:
+    labels = {wheel.filename.label for package in packages for wheel in package.wheels}
+    return {str(label) for label in labels if label is not None}
 
 
 def _files(packages: list[LockedPackage]) -> set[tuple[object, ...]]:
