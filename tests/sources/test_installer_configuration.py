@@ -146,8 +146,10 @@ class TestFiles:
         """What is not TOML, or not what is expected in it, says nothing."""
         write(tmp_path / "project/pyproject.toml", "tool = 3\n")
         write(tmp_path / "home/.config/uv/uv.toml", "[[index\n")
-        write(tmp_path / "etc/uv.toml", 'index = "x"\nindex-url = 3\nextra-index-url = "y"\n')
-        assert said(tmp_path) == InstallerIndexes()
+        for extra in ('"y"', '[1, ["z"]]'):
+            text = f'index = "x"\nindex-url = 3\nextra-index-url = {extra}\n'
+            write(tmp_path / "etc/uv.toml", text)
+            assert said(tmp_path) == InstallerIndexes()
 
 
 class TestCommandLine:

@@ -115,7 +115,8 @@ class _Indexes:
             if isinstance(entry, dict):
                 self.add(entry)
         extra = table.get("extra-index-url")
-        self.first.extend(url for url in (extra if isinstance(extra, list) else ()) if url)
+        urls = extra if isinstance(extra, list) else ()
+        self.first.extend(url for url in urls if isinstance(url, str) and url)
         url = table.get("index-url")
         if isinstance(url, str) and url:
             self.defaults.append(url)
