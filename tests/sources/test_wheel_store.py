@@ -119,6 +119,15 @@ class TestKept:
         os.utime(place.path)
         assert place.read(later=later) == size
 
+    def test_labelled_file_keeps_its_published_name(self, place: Place) -> None:
+        """A wheel with a label from a file beside it is unpacked under the name of its archive."""
+        now = time.time() + 3600
+        store = WheelStore(Store(place.cache), clock=lambda: now)
+        filename = f"{place.path.stem}-cu12.whl"
+        file = File(filename, place.path.as_uri(), declared_document=b"{}")
+        wheels = [LocalFiles(store).unpacked(file, place.scratch) for _ in range(2)]
+        assert [wheel.filename.text for wheel in wheels] == [place.path.name] * 2
+
     def test_other_bytes_under_the_same_name(self, place: Place) -> None:
         """A file that was replaced is another wheel."""
         first = place.unpacked()

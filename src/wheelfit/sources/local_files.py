@@ -18,6 +18,7 @@ from wheelfit.sources.wheel_store import WheelStore
 from wheelfit_runtime.errors import FileProblem, InvalidWheel, os_reason
 
 if TYPE_CHECKING:
+    from wheelfit.core.filename import WheelFilename
     from wheelfit.sources.page import File
     from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.remote import Range, RemotePart
@@ -100,7 +101,7 @@ class LocalFiles:
         where = redact(file.url)
         try:
             before = path.stat()
-            wheel = self._stored_wheel(file, path, before)
+            wheel = self._stored_wheel(file, filename, path, before)
             if wheel is not None:
                 return wheel
             progress.start(before.st_size)
@@ -118,30 +119,29 @@ class LocalFiles:
             if wheel is None:
                 with self._wheels.exclusive(sha256, progress):
                     # Another process may have unpacked it meanwhile.
-                    wheel = find()
-                    if wheel is None:
-                        wheel = self._wheels.unpacked(
-                            path,
-                            filename,
-                            sha256,
-                            folder,
-                            where=where,
-                            check=check_unchanged,
-                            progress=progress,
-                        )
+                    wheel = find() or self._wheels.unpacked(
+                        path,
+                        filename,
+                        sha256,
+                        folder,
+                        where=where,
+                        check=check_unchanged,
+                        progress=progress,
+                    )
             self._wheels.remember_digest(path, before, sha256)
         except OSError as error:
             raise read_problem(path, error) from error
         return wheel
 
-    def _stored_wheel(self, file: File, path: Path, status: os.stat_result) -> UnpackedWheel | None:
+    def _stored_wheel(
+        self, file: File, filename: WheelFilename, path: Path, status: os.stat_result
+    ) -> UnpackedWheel | None:
         """Return the stored wheel of a file that was read before and has not changed since."""
         if not file.hashes.keys() <= {"sha256"} or file.size not in (None, status.st_size):
             return None  # another hash needs the content, and a wrong size is an error
         sha256 = self._wheels.digest_of(path, status)
         if sha256 is None or file.hashes.get("sha256", sha256) != sha256:
             return None
-        filename = parse_wheel_filename(file.filename)
         return self._wheels.find(sha256, filename, where=redact(file.url))
 
 
