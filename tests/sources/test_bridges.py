@@ -19,7 +19,7 @@ from wheelfit.sources.merged import Pool
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.testing.repositories import FakeRepository
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit_runtime.errors import FileProblem, HashMismatch, UserError
+from wheelfit_runtime.errors import FileProblem, HashMismatch, InvalidDocument, UserError
 
 CUPY = "cupy_cuda13x-14.2.0-cp313-cp313-manylinux_2_28_x86_64.whl"
 NUMPY = """
@@ -242,6 +242,15 @@ class TestShelf:
         shelf = BridgeCatalogue(["all-known"])
         assert shelf.of(canonicalize_name("cudf")) is not None
         assert shelf.of(canonicalize_name("torch")) is None
+
+
+def test_large_file_of_a_family(tmp_path: Path) -> None:
+    """A file that is too large is refused, and is not read in part."""
+    path = tmp_path / "cupy.toml"
+    (shipped_path,) = Path(catalogue.__file__).with_name("definitions").glob(path.name)
+    path.write_text(shipped_path.read_text(encoding="utf-8") + f"# {'x' * (1 << 20)}\n")
+    with pytest.raises(InvalidDocument, match="it has more than 1048576 bytes"):
+        BridgeCatalogue([str(path)])
 
 
 def changed(name: str, old: str, new: str) -> KnownFamilies:

@@ -43,11 +43,11 @@ def parse_family(data: bytes, *, where: str = "") -> BridgeFamily:
 
     :raises InvalidDocument: ``invalid-bridge``; the file has faults.
     """
-    from wheelfit.core.strict_toml import load
+    from wheelfit.core.strict_toml import TomlLimits, load
 
     faults = FaultList()
     try:
-        content = load(data)
+        content = load(data, TomlLimits(size=MAX_SIZE))
     except ValueError as error:
         faults.append(Fault("", str(error)))
     else:

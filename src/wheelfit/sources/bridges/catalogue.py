@@ -288,10 +288,10 @@ class BridgeCatalogue:
 
     def of(self, project: NormalizedName) -> BridgeFamily | None:
         """Return the family that stands for a project; None if there is none."""
-        family = self._of(project)
+        family = self._standing_for(project)
         return None if family is None or self._is_forbidden() else family
 
-    def _of(self, project: NormalizedName) -> BridgeFamily | None:
+    def _standing_for(self, project: NormalizedName) -> BridgeFamily | None:
         named = next((family for family in self._requested if family.has_project(project)), None)
         if named is not None or not self._defaults:
             return named
@@ -365,7 +365,7 @@ def _read_family(path: Path) -> BridgeFamily:
     from wheelfit.core.bridge_file import MAX_SIZE
 
     with reporting_os_errors("the family cannot be read", where=str(path)), path.open("rb") as file:
-        data = file.read(MAX_SIZE)
+        data = file.read(MAX_SIZE + 1)  # one byte more than is accepted
     return _parse(data, str(path))
 
 
