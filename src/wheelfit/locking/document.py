@@ -328,9 +328,7 @@ def _specifiers(table: Mapping[str, Any]) -> SpecifierSet | None:
 
 def _roots(table: Mapping[str, Any]) -> tuple[Requirement, ...] | None:
     texts = tool_table(table).get(ROOTS)
-    if texts is None:
-        return None
-    return _requirements(texts)
+    return None if texts is None else _requirements(texts)
 
 
 def _kind(entry: Mapping[str, Any]) -> SourceKind:

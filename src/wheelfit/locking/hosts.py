@@ -15,7 +15,7 @@ from wheelfit.locking.locking import EnvironmentCallback, LockResult, build_lock
 from wheelfit_runtime.errors import NoFit, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from pathlib import Path
 
     from packaging.utils import NormalizedName
@@ -151,10 +151,11 @@ def _differences(
         name = machine.environment.name
         resolved = {pin.name: pin.filename.text for pin in listed.solution.resolution.pins}
         try:
-            chosen = _chosen(machine, lock)
+            pins = machine.chooser(lock).select().resolution().pins
         except (NoFit, UserError) as error:
             yield f"{name} could not choose from it: {error.message}"
             continue
+        chosen = {pin.name: pin.filename.text for pin in pins}
         for project in sorted(resolved.keys() | chosen.keys()):
             if resolved.get(project) == chosen.get(project):
                 continue
@@ -163,8 +164,3 @@ def _differences(
             else:
                 other_file = chosen.get(project, "nothing")
                 yield f"{name} would get {other_file} instead of {resolved[project]}"
-
-
-def _chosen(machine: NamedMachine, lock: Lock) -> Mapping[NormalizedName, str]:
-    pins = machine.chooser(lock).select().resolution().pins
-    return {pin.name: pin.filename.text for pin in pins}

@@ -7,6 +7,7 @@ that the chosen wheels need (F-121). Nothing is resolved, and no index is read (
 
 from __future__ import annotations
 
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -290,9 +291,7 @@ class LockCandidates:
                 if name not in (self.packages if only is None else walk.choices)
             ]
 
-            def declared_properties() -> Iterator[PropertySet]:
-                return self._declared_properties(candidates, walk)
-
+            declared_properties = partial(self._declared_properties, candidates, walk)
             error = self._no_wheel_error(walk) or self._conflict_error(candidates, staying, only)
             if error is not None:
                 return RefusedAttempt(agreed, lambda: error, declared_properties)

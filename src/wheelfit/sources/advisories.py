@@ -31,7 +31,7 @@ _MAX_CACHED = 1_000_000
 """Releases and their vulnerabilities in memory."""
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 """The compression methods of osv.dev's archives; `zipfile` raises other errors for others."""
-_SHOWN = 3
+_SHOWN_FAULTS = 3
 _SOURCE_HINT = "use a folder or a ZIP archive of OSV records, as osv.dev exports them for PyPI"
 
 
@@ -113,7 +113,7 @@ class Advisories:
         if faults:
             self._note(
                 f"OSV records that cannot be read are ignored ({len(faults)}): "
-                + "; ".join(faults[:_SHOWN])
+                + "; ".join(faults[:_SHOWN_FAULTS])
             )
         if not by_project:
             raise FileProblem(

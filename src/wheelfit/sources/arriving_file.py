@@ -32,7 +32,7 @@ class ArrivingFile:
         self._changed = threading.Condition(self._lock)
         self._waiting = 0  # threads that wait for a change; usually none
         self._writing = 0  # threads that write
-        self._position = threading.Lock()  # of the file, for systems without pread and pwrite
+        self._position_lock = threading.Lock()  # of the file, for systems without pread and pwrite
 
     @classmethod
     def complete(cls, file: BinaryIO) -> Self:
@@ -146,7 +146,7 @@ class ArrivingFile:
                 count = os.pwrite(self._file.fileno(), view, start)
                 start, view = start + count, view[count:]
             return
-        with self._position:
+        with self._position_lock:
             self._file.seek(start)
             self._file.write(data)
 
@@ -159,6 +159,6 @@ class ArrivingFile:
                     raise OSError(f"the file on disk ends at {start + len(data)}")
                 data += piece
             return data
-        with self._position:
+        with self._position_lock:
             self._file.seek(start)
             return self._file.read(length)

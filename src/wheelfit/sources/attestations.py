@@ -53,7 +53,8 @@ def verify_provenance(
 
     :param provenance: the document of the index.
     :param sha256: of the content of the file, hexadecimal.
-    :param trusted: the identities that must all have signed; none: those the index names.
+    :param trusted: the only identity that may have signed; several different ones refuse every
+        file, so that no setting weakens another. None: those the index names.
     :return: identities as `parse_publisher` reads them, each once.
     :raises AttestationProblem: a signature is not valid, there is none, or others signed.
     :raises UserError: the library is not installed.
@@ -65,7 +66,8 @@ def verify_provenance(
         raise AttestationProblem(
             f"the provenance of the file cannot be read: {_first_line(error)}", where=filename
         ) from None
-    is_labelled = _is_labelled(filename)
+    wheel = wheel_filename_of(filename)
+    is_labelled = wheel is not None and wheel.is_variant  # the library refuses such names
     signers: dict[str, None] = {}
     for publisher, attestation in _attestations(document, filename):
         try:
@@ -91,12 +93,6 @@ def verify_provenance(
                 where=filename,
             )
     return tuple(signers)
-
-
-def _is_labelled(filename: str) -> bool:
-    """Return whether a file is a wheel with a label, whose name the library refuses."""
-    wheel = wheel_filename_of(filename)
-    return wheel is not None and wheel.is_variant
 
 
 def _verify_labelled(publisher: Any, attestation: Any, filename: str, sha256: str) -> None:
@@ -174,23 +170,26 @@ _ISSUER, _REPOSITORY, _BUILD = (f"1.3.6.1.4.1.57264.1.{number}" for number in (8
 """The fields of certificates for the issuer, the repository, and the workflow run there."""
 _ISSUERS = {
     "https://token.actions.githubusercontent.com": (
-        {"kind": "GitHub"}, "https://github.com/", "/.github/workflows/", "workflow"
+        "GitHub", "https://github.com/", "/.github/workflows/", "workflow"
     ),
-    "https://gitlab.com": ({"kind": "GitLab"}, "https://gitlab.com/", "//", "workflow_filepath"),
+    "https://gitlab.com": ("GitLab", "https://gitlab.com/", "//", "workflow_filepath"),
 }  # fmt: skip
+"""By issuer: the kind of publisher, the URL before the name of a repository, the text between
+repository and workflow in a build, and the publisher's key of the workflow."""
 
 
 def _signer(attestation: Any, filename: str) -> dict[str, str]:
     """Return the identity in a certificate, which is not verified yet."""
     claims = attestation.certificate_claims
     issuer, repository = claims.get(_ISSUER, ""), claims.get(_REPOSITORY, "")
-    publisher, site, separator, key = _ISSUERS.get(issuer, ({}, "", "", ""))
+    kind, site, separator, key = _ISSUERS.get(issuer, ("", "", "", ""))
     build = claims.get(_BUILD, "").removeprefix(f"{repository}{separator}")
-    if not publisher or not repository.startswith(site):
+    if not kind or not repository.startswith(site):
         raise AttestationProblem(
             f"the signer has an unknown kind of identity: {issuer[:100]!r}", where=filename
         )
-    return {**publisher, "repository": repository.removeprefix(site), key: build.partition("@")[0]}
+    workflow = build.partition("@")[0]
+    return {"kind": kind, "repository": repository.removeprefix(site), key: workflow}
 
 
 def _attestations(document: Any, filename: str) -> Iterator[tuple[Any, Any]]:

@@ -68,12 +68,12 @@ def page_key(url: str, accept: str, user: str, *, packed: bool) -> str:
     return key_of("packed page" if packed else "page", 1, user, accept, url)
 
 
-def parsed_page_key(wheelfit: str, source: str, stamp: str) -> str:
+def parsed_page_key(wheelfit_version: str, source: str, stamp: str) -> str:
     """Return the key of a page that is parsed already.
 
     :param stamp: a stamp of the exact bytes of the page, and of their origin.
     """
-    return key_of("parsed", 7, wheelfit, source, stamp)
+    return key_of("parsed", 7, wheelfit_version, source, stamp)
 
 
 def member_key(name: str, sha256: str, url: str) -> str:
@@ -146,20 +146,17 @@ def declared_metadata_key(filename: str, sha256: str) -> str:
     return key_of("declared metadata", 1, filename, sha256)
 
 
-def lock_key(wheelfit: str, request: str, sha256: str) -> str:
+def lock_key(wheelfit_version: str, request: str, sha256: str) -> str:
     """Return the key of the record that a lock is up to date.
 
     :param request: the digest of the whole request.
     """
-    return key_of("lock", 3, wheelfit, request, sha256)
+    return key_of("lock", 3, wheelfit_version, request, sha256)
 
 
-def valid_lock_key(wheelfit: str, packaging: str, sha256: str) -> str:
-    """Return the key of the record that a lock is valid.
-
-    :param packaging: the version of packaging, which does a part of the check.
-    """
-    return key_of("valid lock", 1, wheelfit, packaging, sha256)
+def valid_lock_key(wheelfit_version: str, packaging_version: str, sha256: str) -> str:
+    """Return the key of the record that a lock is valid; packaging does a part of the check."""
+    return key_of("valid lock", 1, wheelfit_version, packaging_version, sha256)
 
 
 _DAY = 24 * 3600.0
@@ -430,7 +427,12 @@ class Store:
 
     # --- files ----------------------------------------------------------------------
 
-    def _open_temporary(self, folder: Path) -> tuple[BinaryIO, Path]:
+    @contextmanager
+    def _temporary(self, folder: Path) -> Iterator[tuple[BinaryIO, Path]]:
+        """Yield a new, locked file in a folder, with its path; remove it in the end.
+
+        :raises OSError: it cannot be created, or another user could replace it.
+        """
         import tempfile
 
         if (unsafe := unsafe_folder(str(folder))) is not None:
@@ -442,11 +444,7 @@ class Store:
             self.prepare(folder)
             descriptor, name = make_file()
         lock_open_file(descriptor)  # so that no clean-up removes it while this process runs
-        return os.fdopen(descriptor, "w+b"), Path(name)
-
-    @contextmanager
-    def _temporary(self, folder: Path) -> Iterator[tuple[BinaryIO, Path]]:
-        file, path = self._open_temporary(folder)
+        file, path = os.fdopen(descriptor, "w+b"), Path(name)
         try:
             yield file, path
         finally:

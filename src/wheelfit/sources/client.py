@@ -44,7 +44,7 @@ _MOST_REDIRECTS = 10
 _UNREACHABLE_PAUSE = 120.0
 """Seconds for which an unreachable server is not contacted again."""
 _DEFAULT_POLICY = RetryPolicy()
-_MISSING = frozenset({401, 403, 404, 407, 410})
+_UNAVAILABLE = frozenset({401, 403, 404, 407, 410})
 _USER_AGENT = f"wheelfit/{__version__}"
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
@@ -136,7 +136,7 @@ class Client:
         from wheelfit.wheels.remote import RemotePart, announced_extent
 
         def read(response: Response, where: str) -> RemotePart:
-            if response.status in _MISSING:
+            if response.status in _UNAVAILABLE:
                 raise unexpected(response.status, where)
             extent = announced_extent(
                 byte_range, response.status, response.headers, where=redact(where)
@@ -322,9 +322,8 @@ class _Attempts:
 
     def wait_after_status(self, url: str, response: Response) -> None:
         self._failed += 1
-        delay = self._policy.after_status(
-            self._failed, response.status, response.headers.get("retry-after"), self._clock()
-        )
+        retry_after = response.headers.get("retry-after")
+        delay = self._policy.after_status(self._failed, retry_after, self._clock())
         if delay is None:
             raise unexpected(response.status, url)
         self._sleep(delay)

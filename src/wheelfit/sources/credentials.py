@@ -138,7 +138,7 @@ class Credentials:
         self._lock = threading.Lock()
 
     def first(self, url: str) -> Login | None:
-        """Return the first login for a request."""
+        """Return the login to send before a server has refused; None: there is none."""
         target = origin(url)
         index = self._index_of(url, target)
         if index is not None and index.user is not None and index.password is not None:

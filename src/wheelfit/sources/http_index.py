@@ -53,7 +53,7 @@ class HttpIndex(DelegatedFiles):
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project, or None if the index does not know it."""
-        url = f"{self._url}/{quote(name, safe='')}/"
+        url = self._page_url(name)
         answer = self._pages.current(url, ACCEPT)
         if self._requires_pages_below_url and not is_below(answer.url, self._url):
             self._note(
@@ -77,9 +77,12 @@ class HttpIndex(DelegatedFiles):
 
     def stamp(self, name: NormalizedName) -> str | None:
         """Return the stamp of a project's page; None: the page must be read."""
-        answer = self._pages.current(f"{self._url}/{quote(name, safe='')}/", ACCEPT)
+        answer = self._pages.current(self._page_url(name), ACCEPT)
         if not isinstance(answer, Copy):
             return None
         from wheelfit.sources.parsed_pages import stamp_of_copy
 
         return stamp_of_copy(answer)
+
+    def _page_url(self, name: NormalizedName) -> str:
+        return f"{self._url}/{quote(name, safe='')}/"

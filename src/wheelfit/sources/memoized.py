@@ -38,10 +38,8 @@ class Memo(Generic[Key, Value]):
 
         :raises BaseException: the error of the computation, for every caller.
         """
-        try:
+        if key in self._values:
             return self._values[key]
-        except KeyError:
-            pass
         with self._lock:
             future = self._futures.get(key)
             is_first = future is None

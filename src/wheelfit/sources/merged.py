@@ -65,21 +65,19 @@ class Pool(DelegatedFiles):
         self._local = frozenset(local)
         self._others = others
         self._note = note
-        repositories = (*self._links, *self._indexes)
+        self._repositories = (*self._links, *self._indexes)
         self._looked_up: dict[NormalizedName, None] = {}
         self._suppliers: dict[NormalizedName, int] = {}  # the position of the index, unless pinned
         self._by_name = {
             repository.name: repository for pinned in self._pins.values() for repository in pinned
         }
-        self._by_name |= {repository.name: repository for repository in repositories}
-        self.name = ", ".join(repository.name for repository in repositories) or "no source"
+        self._by_name |= {repository.name: repository for repository in self._repositories}
+        self.name = ", ".join(repository.name for repository in self._repositories) or "no source"
 
     def projects(self) -> tuple[NormalizedName, ...]:
         """Return the names of all projects of all repositories."""
-        repositories = (*self._links, *self._indexes)
-        return tuple(
-            sorted({name for repository in repositories for name in repository.projects()})
-        )
+        names = {name for repository in self._repositories for name in repository.projects()}
+        return tuple(sorted(names))
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the files of a project of every repository that may supply it."""
@@ -109,7 +107,8 @@ class Pool(DelegatedFiles):
         markers: Sequence[tuple[str, str]],
     ) -> ProjectPage | None:
         """Return the files of a project that is pinned for some environments only."""
-        supplied, rules = _pages(pinned, name), list[tuple[str, str | None]](markers)
+        supplied = _pages(pinned, name)
+        rules: list[tuple[str, str | None]] = list(markers)
         if all(text for _, text in markers):
             other_indexes = tuple(index for index in self._indexes if index not in pinned)
             if self._strategy == "first-index":
@@ -120,13 +119,13 @@ class Pool(DelegatedFiles):
             rules += ((page.source, None) for page in other_pages)
         return _joined(name, [*linked, *supplied], markers=rules)
 
-    def stamp(self, name: NormalizedName) -> str | None:
-        """Return the stamp of a project's page; None: the page must be read.
+    def stamp(self, name: NormalizedName) -> str:
+        """Return the stamp of a project's page; empty: the page must be read.
 
         Only a project supplied by the first index alone has one.
         """
         only = self.only_index(name)
-        return None if only is None else stamp_of(only, name)  # None if it lacks the project
+        return "" if only is None else stamp_of(only, name)
 
     def only_index(self, name: NormalizedName) -> Repository | None:
         """Return the only index that may supply a project, without reading it.
@@ -217,9 +216,9 @@ class Pool(DelegatedFiles):
             return listing_repository
         if self._others is not None:
             return self._others
-        for repository in (*self._links, *self._indexes):
-            return repository
-        raise ProjectNotFound("there is no source to read files from")
+        if not self._repositories:
+            raise ProjectNotFound("there is no source to read files from")
+        return self._repositories[0]
 
 
 def _is_wheel_of(version: Version, filename: str) -> bool:

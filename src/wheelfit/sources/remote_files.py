@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
@@ -162,19 +163,14 @@ class RemoteFiles:
 
     def _known_member(self, file: File, name: str) -> bytes | None:
         """Return a member that was read before, or is in a cached wheel; None: unknown."""
-        whole = self._whole_wheels.find(file)
-        if whole is not None:
-            return read_local_members(whole, [name], file.filename).get(name)
+        path = self._whole_wheels.find(file)
         sha256 = file.hashes.get("sha256")
-        if sha256 is None:
-            return None
-        entry = self._store.read("members", member_key(name, sha256, file.url))
-        if entry is not None:
-            return entry.body
-        cached_path = self._cached_wheel(file)
-        if cached_path is None:
-            return None
-        return read_local_members(cached_path, [name], file.filename).get(name)
+        if path is None and sha256 is not None:
+            entry = self._store.read("members", member_key(name, sha256, file.url))
+            if entry is not None:
+                return entry.body
+            path = self._cached_wheel(file)
+        return None if path is None else read_local_members(path, [name], file.filename).get(name)
 
     def _members(self, file: File) -> dict[str, bytes]:
         """Read the needed members of a wheel by ranges, and cache them.
@@ -212,10 +208,7 @@ class RemoteFiles:
 
         A wheel requested by URL is fetched once, even if it has no hash and no cache keeps it.
         """
-
-        def fetch(folder: Path) -> Path:
-            return self.download(file, folder)
-
+        fetch = partial(self.download, file)
         names = [METADATA, VARIANT_DOCUMENT]
         if file.url in self._direct_urls:
             return read_local_members(self._whole_wheels.get(file, fetch), names, file.filename)
@@ -412,10 +405,12 @@ class RemoteFiles:
                     target, path = temporary
                     delta = self._begin_delta_download(file, target, progress)
                     wheel = self._unpack_assembled(delta, target, unpack) if delta else None
-                    used_delta = None if wheel is None else delta
+                    has_archive = True
                     if wheel is None:
                         wheel = self._fetch(file, target, progress, unpack)
-                    if used_delta is None or used_delta.keeps_archive:
+                    elif delta is not None:
+                        has_archive = delta.keeps_archive
+                    if has_archive:
                         with suppress(OSError):  # the unpacked wheel is complete without it
                             self._keep(target, path, sha256)
                     return wheel
@@ -583,10 +578,7 @@ def _check_only(_source: ByteSource, check: Callable[[], None]) -> None:
 
 
 def _unwritable(file: File, folder: Path, error: OSError) -> FileProblem:
-    return FileProblem(
-        f"{file.filename} cannot be written: {os_reason(error)}",
-        where=str(folder),
-    )
+    return FileProblem(f"{file.filename} cannot be written: {os_reason(error)}", where=str(folder))
 
 
 def _metadata_url(url: str) -> str:

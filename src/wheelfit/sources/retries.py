@@ -40,16 +40,14 @@ class RetryPolicy(Struct, frozen=True):
         )
         return self._delay(attempt) if attempt <= allowed else None
 
-    def after_status(
-        self, attempt: int, status: int, retry_after: str | None, now: float
-    ) -> float | None:
-        """Return the seconds to wait before the next attempt; None: there is none.
+    def after_status(self, attempt: int, retry_after: str | None, now: float) -> float | None:
+        """Return the seconds to wait after one of `RETRY_STATUSES`; None: no further attempt.
 
         :param attempt: the number of failed attempts, this one included.
         :param retry_after: the ``Retry-After`` header: seconds or a date.
         :param now: seconds since the epoch.
         """
-        if status not in RETRY_STATUSES or attempt > self.count:
+        if attempt > self.count:
             return None
         requested = _retry_after_seconds(retry_after, now)
         if requested is None:

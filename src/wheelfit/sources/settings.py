@@ -133,8 +133,9 @@ class SourceSettings(Struct, frozen=True):
         others = [index.url for index in self.indexes if not index.explicit]
         if self.index_url.rstrip("/") != DEFAULT_INDEX:
             others.append(self.index_url)
-        for url in (*self.find_links, *others, *self.extra_index_urls):
-            return f"{redact(url)} is configured"
+        urls = (*self.find_links, *others, *self.extra_index_urls)
+        if urls:
+            return f"{redact(urls[0])} is configured"
         for pin in self.pins:
             if canonicalize_name(pin.project) == project:
                 return f"{project} comes from the index {redact(pin.index)}"

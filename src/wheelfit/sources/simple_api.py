@@ -130,7 +130,7 @@ class _Entries:
     def __init__(self, page: str, source: str, base: str | None = None) -> None:
         self._source = source
         # The location of the page, not the base of its links.
-        self._local = page.startswith("file:")
+        self._is_local = page.startswith("file:")
         self._join = _joiner(base or page)
         self.files: list[File] = []
         self.notes: list[str] = []
@@ -154,10 +154,7 @@ class _Entries:
             file; None for a link that is not a file.
         """
         try:
-            url, _, fragment = self._join(href).partition("#")
-            url = split_userinfo(url)[0]  # a login from the index is not one of the user's
-            if not (_PLAIN_HOST.match(url) or _FOREIGN_SCHEME.match(url)):
-                origin(url)
+            url, fragment = self._resolved(href)
         except ValueError:
             self.notes.append("ignored a link that is not a URL")
             return
@@ -167,8 +164,7 @@ class _Entries:
         if not (_FILE_NAME.fullmatch(filename) and filename.isprintable()):
             self.notes.append(f"ignored {filename[:60]!r}: not the name of a file")
             return
-        if _FOREIGN_SCHEME.match(url) and not (self._local and url.startswith("file:")):
-            # A remote page must not reach local files.
+        if not self._may_refer_to(url):
             self.notes.append(f"ignored {filename}: its link is neither http nor https")
             return
         forbidden: tuple[str, ...] = ()
@@ -203,14 +199,25 @@ class _Entries:
     def _beside(self, href: str) -> str | None:
         """Return the URL of a document about a file; None if it may not be read."""
         try:
-            url = split_userinfo(self._join(href))[0]
-            if not (_PLAIN_HOST.match(url) or _FOREIGN_SCHEME.match(url)):
-                origin(url)
+            url, _ = self._resolved(href)
         except ValueError:
             return None
-        if _FOREIGN_SCHEME.match(url) and not (self._local and url.startswith("file:")):
-            return None
-        return url
+        return url if self._may_refer_to(url) else None
+
+    def _resolved(self, href: str) -> tuple[str, str]:
+        """Return the URL of a link, and its fragment.
+
+        :raises ValueError: it is not a URL.
+        """
+        url, _, fragment = self._join(href).partition("#")
+        url = split_userinfo(url)[0]  # a login from the index is not one of the user's
+        if not (_PLAIN_HOST.match(url) or _FOREIGN_SCHEME.match(url)):
+            origin(url)
+        return url, fragment
+
+    def _may_refer_to(self, url: str) -> bool:
+        # A remote page must not reach local files.
+        return not _FOREIGN_SCHEME.match(url) or (self._is_local and url.startswith("file:"))
 
     def result(self) -> tuple[tuple[File, ...], tuple[str, ...]]:
         return tuple(self.files), tuple(dict.fromkeys(self.notes))
@@ -336,7 +343,7 @@ def _from_json(body: bytes, url: str, source: str) -> _Read:
     for file in page.files:
         entries.add(
             file.url,
-            choose=_StatedName(file.filename),
+            choose=_stated_name(file.filename),
             hashes=_frozen(file.hashes) or NO_HASHES,
             requires_python=file.requires_python,
             yanked=_json_yanked(file.yanked),
@@ -351,16 +358,9 @@ def _from_json(body: bytes, url: str, source: str) -> _Read:
     return *entries.result(), other_pages, status
 
 
-class _StatedName:
-    """A choice of the file name that the entry states, whatever its URL is."""
-
-    __slots__ = ("_name",)
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __call__(self, _segment: str) -> str:
-        return self._name
+def _stated_name(name: str) -> Callable[[str], str]:
+    """Return a function that chooses the name that an entry states, whatever its URL is."""
+    return lambda _segment: name
 
 
 def _json_yanked(value: bool | str | None) -> str | None:  # noqa: FBT001 - the type of the wire

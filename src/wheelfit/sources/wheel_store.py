@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 _KIND = "unpacked"
 _PARTIAL = ".part"
 _BLOCK = 1 << 20
-_ATTEMPTS = 50
-_PAUSE = 0.01
+_RENAME_ATTEMPTS = 50
+_RENAME_PAUSE = 0.01
 _STEM_SIZE = 16
 """Characters of the name of an entry with which its temporary names begin."""
 _POLL_INTERVAL = 0.05
@@ -293,7 +293,7 @@ class WheelStore:
         """
         from wheelfit.wheels.unpacked import MANIFEST
 
-        for _ in range(_ATTEMPTS):
+        for _ in range(_RENAME_ATTEMPTS):
             try:
                 self._files.move(partial_folder, entry)
             except FileExistsError:
@@ -305,7 +305,7 @@ class WheelStore:
                 # Another process is removing it, or it is damaged.
                 if not (entry / MANIFEST).exists():
                     self._drop(entry)
-                time.sleep(_PAUSE)
+                time.sleep(_RENAME_PAUSE)
             else:
                 return
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(entry))

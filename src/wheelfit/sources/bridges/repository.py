@@ -265,12 +265,11 @@ class BridgedRepository:
         with self._lock:
             hosts = self._hosts(family)
             index = self._indexes.get((url, hosts))
-            if index is None and self._open_index is not None:
+            if index is None:
+                assert self._open_index is not None  # noqa: S101 - else no index is read
                 family_hosts = FamilyHosts(family.name, hosts) if hosts else None
                 index = self._open_index(url, is_page=is_page, hosts=family_hosts)
                 self._indexes[url, hosts] = index
-            if index is None:
-                return self._repository
             self._sources[index.name] = index
         return index
 
@@ -285,7 +284,7 @@ class BridgedRepository:
         family = self._family(file)
         release = parse_index_file_name(file.filename)
         if release is None:
-            return zip_files(self._files(file))
+            return zip_files(self._selector_files(file))
         name, version = release
         project = name if family.is_of_indexes else family.name
         return document_bytes(family, *family.members_of(version, project))
@@ -296,7 +295,7 @@ class BridgedRepository:
             return self._with_added_requirements(file, self._declared_metadata(file))
         if not file.is_selector:
             return self._reader(file).metadata(file.as_published)
-        return self._member(file, "METADATA")
+        return self._selector_member(file, "METADATA")
 
     def variant_document(self, file: File) -> bytes | None:
         """Return the ``variant.json`` that the family declares for a wheel, or the one in it."""
@@ -304,7 +303,7 @@ class BridgedRepository:
             return file.declared_document
         if not file.is_selector:
             return self._reader(file).variant_document(file)
-        return self._member(file, "variant.json")
+        return self._selector_member(file, "variant.json")
 
     def size(self, file: File, *, unpacked: bool = False) -> FileSize:
         """Return the size of a wheel."""
@@ -312,7 +311,7 @@ class BridgedRepository:
             return self._reader(file).size(file.as_published, unpacked=unpacked)
         from wheelfit.sources.bridges.selectors import zip_files
 
-        files = self._files(file)
+        files = self._selector_files(file)
         unpacked_size = sum(map(len, files.values())) if unpacked else None
         return FileSize(len(zip_files(files)), unpacked_size, is_on_disk=True)
 
@@ -322,7 +321,7 @@ class BridgedRepository:
             return self._reader(file).open(file.as_published)
         from wheelfit.wheels.bytes_source import BytesInMemory
 
-        return BytesInMemory(self._selector(file))
+        return BytesInMemory(self._selector_archive(file))
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Fetch the whole file into a folder."""
@@ -335,7 +334,7 @@ class BridgedRepository:
                 self._check_recorded(file, check_file(path, {}, None, where=file.display_name))
             return path if path.name == file.filename else path.replace(folder / file.filename)
         path = folder / file.filename
-        path.write_bytes(self._selector(file))
+        path.write_bytes(self._selector_archive(file))
         return path
 
     def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
@@ -351,7 +350,7 @@ class BridgedRepository:
         from wheelfit.wheels.archive import WheelArchive
         from wheelfit.wheels.unpacking import unpack
 
-        data = self._selector(file)
+        data = self._selector_archive(file)
         digest = sha256_of(data).hex()
         unpacked_folder = Path(tempfile.mkdtemp(prefix="bridge-", dir=folder))
         filename = parse_wheel_filename(file.filename)
@@ -422,22 +421,22 @@ class BridgedRepository:
     def _reader(self, file: File) -> Files:
         return self._sources.get(file.source, self._repository)
 
-    def _selector(self, file: File) -> bytes:
+    def _selector_archive(self, file: File) -> bytes:
         from wheelfit.sources.bridges.selectors import LazyHashes, zip_files
         from wheelfit.sources.hash_check import check_bytes
 
-        data = zip_files(self._files(file))
+        data = zip_files(self._selector_files(file))
         if not isinstance(file.hashes, LazyHashes):  # hashes promised elsewhere, as in a lock
             check_bytes(data, file.hashes, file.size, where=file.filename)
         return data
 
-    def _files(self, file: File) -> dict[str, bytes]:
+    def _selector_files(self, file: File) -> dict[str, bytes]:
         from wheelfit.sources.bridges.selectors import selector_wheel
 
         return selector_wheel(self._family(file), parse_wheel_filename(file.filename))
 
-    def _member(self, file: File, name: str) -> bytes:
-        files = self._files(file)
+    def _selector_member(self, file: File, name: str) -> bytes:
+        files = self._selector_files(file)
         return next(content for path, content in files.items() if path.endswith(f"/{name}"))
 
     def _family(self, file: File) -> BridgeFamily:
