@@ -182,6 +182,16 @@ def test_an_index_that_knows_no_identities(parties: Parties, environ: dict[str, 
         trusted_login(f"{parties.origin}/legacy/", environ)
 
 
+def test_an_index_that_gives_no_token(
+    parties: Parties, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An index that fails at the second request is not said to have failed at the first."""
+    environ["WHEELFIT_OIDC_TOKEN"] = parties.identity("wheels")
+    monkeypatch.setattr(parties, "mint", lambda _token: (503, {}))
+    with pytest.raises(NetworkError, match="exchange of the identity with 503"):
+        trusted_login(f"{parties.origin}/legacy/", environ)
+
+
 def test_an_identity_is_not_shown_in_the_open(environ: dict[str, str]) -> None:
     """Plain HTTP to another machine is refused before anything is asked."""
     with pytest.raises(InvalidConfiguration, match="plain HTTP"):

@@ -127,18 +127,18 @@ class _Exchange:
 
     def audience(self) -> str | None:
         """Return the audience of the tokens that the index accepts; None if it accepts none."""
-        answer = self._request("GET", "audience")
+        answer = self._request("GET", "audience", "request the audience of identities")
         if answer.status in (404, 405) or 300 <= answer.status < 400:
             return None
         if answer.status != 200:
-            raise self._failure(answer)
+            raise self._failure(answer, "the request for its audience")
         audience = answer.json().get("audience")
         # Any other answer is a page of a server without trusted publishing.
         return audience if isinstance(audience, str) and audience else None
 
     def mint(self, token: str) -> str:
         """Return the upload token for an identity."""
-        answer = self._request("POST", "mint-token", {"token": token})
+        answer = self._request("POST", "mint-token", "exchange an identity", {"token": token})
         content = answer.json()
         upload_token = content.get("token")
         if answer.status < 300 and isinstance(upload_token, str) and upload_token:
@@ -155,14 +155,16 @@ class _Exchange:
                 where=self._root,
                 hint="name this repository, workflow and environment as a publisher on the index",
             )
-        raise self._failure(answer)
+        raise self._failure(answer, "the exchange of the identity")
 
-    def _request(self, method: str, path: str, data: Mapping[str, str] | None = None) -> Answer:
+    def _request(
+        self, method: str, path: str, purpose: str, data: Mapping[str, str] | None = None
+    ) -> Answer:
         try:
             return self._connection.request(
                 method,
                 f"{self._root}{path}",
-                "request the audience of identities",
+                purpose,
                 json=data,
                 auth=lambda request: request,  # no login, not even that of netrc
                 headers={"Accept": "application/json"},
@@ -171,10 +173,10 @@ class _Exchange:
         finally:
             self._connection.close()
 
-    def _failure(self, answer: Answer) -> UnexpectedStatus:
+    def _failure(self, answer: Answer, request: str) -> UnexpectedStatus:
         message = response_message(answer.reason, answer.content)
         return UnexpectedStatus(
-            f"the index answers the request for its audience with {answer.status}: {message}",
+            f"the index answers {request} with {answer.status}: {message}",
             status=answer.status,
             where=self._root,
             hint="--trusted-publishing never does not use the identity of the job",
