@@ -138,8 +138,10 @@ def test_links_to_other_servers_are_not_followed(
     with pytest.raises(InvalidPage, match="is missing, or of another server: https://other"):
         run(index, files)
     client = SessionIndex(index.root, None, pause=lambda _: None)
-    with pytest.raises(InvalidPage, match=r"is missing, or of another server \["):
-        client.publish({"links": {}}, "fast 1.0")
+    faulty: tuple[Any, ...] = ({}, ["publish"], "publish")
+    for links in faulty:
+        with pytest.raises(InvalidPage, match=r"is missing, or of another server \["):
+            client.publish({"links": links}, "fast 1.0")
 
 
 def test_a_page_for_people(index: SessionServer, files: tuple[OutgoingFile, ...]) -> None:

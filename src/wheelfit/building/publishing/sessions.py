@@ -6,6 +6,7 @@ A session hides the files of one release until it is published. Files are sent b
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from contextlib import suppress
@@ -17,6 +18,7 @@ from wheelfit.building.publishing.completeness import compare_with_index
 from wheelfit.building.publishing.publication import PublishResult, refuse_conflicts
 from wheelfit.building.publishing.release_files import OutgoingFile, release_groups
 from wheelfit.building.publishing.twine_sender import IndexConnection, read_attestations
+from wheelfit.core.filename import index_file_name
 from wheelfit.errors import UploadRefused
 from wheelfit.sources.response_message import response_message
 from wheelfit.sources.urls import origin, redact
@@ -94,28 +96,26 @@ class SessionIndex:
                 )
             return session, frozenset()
         status = self._request("GET", self._link(answer.headers.get("location")), subject).json()
-        files = status.get("files") or {}
+        files = {name: _object(entry) for name, entry in _object(status.get("files")).items()}
         foreign_files = sorted(files.keys() - digests.keys())
         if foreign_files or status.get("status") not in _EDITABLE:
             description = (
                 f"with {', '.join(foreign_files)}"
                 if foreign_files
                 else f"that is {status.get('status')}"
-            )
+            )[:300]
             raise UploadRefused(
-                f"the index has an open session for {subject} {description[:300]}",
+                f"the index has an open session for {subject} {description}",
                 where=redact(self.root),
                 hint="publish or cancel that session first",
-                details=[
-                    {"reference": "session-open", "message": description[:300], "where": subject}
-                ],
+                details=[{"reference": "session-open", "message": description, "where": subject}],
             )
         sent = frozenset(
             filename
             for filename, entry in files.items()
             if entry.get("status") == "completed"
             and digests[filename] is not None
-            and (entry.get(_EXTENSION) or {}).get("sha256") == digests[filename]
+            and _object(entry.get(_EXTENSION)).get("sha256") == digests[filename]
         )
         for filename in files.keys() - sent:
             self._request("DELETE", self._link(files[filename].get("link")), subject)
@@ -130,8 +130,6 @@ class SessionIndex:
 
     def send_index_file(self, session: Mapping[str, Any], filename: str, data: bytes) -> None:
         """Send the ``-variants.json`` of a release."""
-        import hashlib
-
         digest = hashlib.sha256(data).hexdigest()
         self._send(session, filename, len(data), digest, data, [])
 
@@ -146,11 +144,9 @@ class SessionIndex:
     ) -> None:
         hashes = {"sha256": sha256}
         request = {"filename": filename, "size": size, "hashes": hashes, "mechanism": _MECHANISM}
-        request = {**_META, **request}
-        upload = self._request(
-            "POST", self._named_link(session, "upload"), filename, request
-        ).json()
-        mechanism = upload.get("mechanism") or {}
+        upload_url = self._named_link(session, "upload")
+        upload = self._request("POST", upload_url, filename, {**_META, **request}).json()
+        mechanism = _object(upload.get("mechanism"))
         file_url = self._link(mechanism.get("file_url"))
         self._request("POST", file_url, filename, content, content_type="application/octet-stream")
         if attestations and mechanism.get("attestations_url"):
@@ -201,7 +197,7 @@ class SessionIndex:
             remaining -= seconds
 
     def _named_link(self, content: Mapping[str, Any], name: str) -> str:
-        return self._link((content.get("links") or {}).get(name))
+        return self._link(_object(content.get("links")).get(name))
 
     def _link(self, url: object) -> str:
         """Return the URL of a link, which must be on the server that the login is for."""
@@ -267,8 +263,6 @@ def publish_in_sessions(
         published before the refusal.
     :raises NetworkError: the index cannot be reached; its sessions stay open.
     """
-    from wheelfit.core.filename import index_file_name
-
     comparison = compare_with_index(files, list_index())
     refuse_conflicts(comparison)
     progress.start(sum(file.size for file in comparison.new))
@@ -334,6 +328,11 @@ class _Body:
         chunk = self._content.read(size)
         self._progress.advance(len(chunk))
         return chunk
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    """Return an object in a response; empty for any other value."""
+    return value if isinstance(value, dict) else {}
 
 
 def _problem(content: Mapping[str, Any]) -> str:
