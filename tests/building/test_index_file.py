@@ -128,6 +128,20 @@ def test_no_folder(tmp_path: Path) -> None:
         write_index_files(tmp_path / "nowhere")
 
 
+def test_an_index_file_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index file of an earlier run is compared; a fault of the disk is told with its path."""
+    build_wheel(tmp_path, "some", "1.0", label="mkl", document=DOCUMENT)
+    (path,) = write_index_files(tmp_path)
+
+    def fail(_path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.read_bytes", fail)
+    with pytest.raises(FileProblem, match="the index file cannot be read") as excinfo:
+        write_index_files(tmp_path)
+    assert excinfo.value.where == str(path)
+
+
 def test_little_is_read(tmp_path: Path) -> None:
     """B-51: damage to a member that is not needed goes unnoticed, since nobody reads it."""
     content = bytes(range(256)) * 64

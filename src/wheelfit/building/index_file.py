@@ -124,7 +124,9 @@ def combined_index_file(documents: Sequence[tuple[str, VariantDocument]]) -> byt
 
 
 def _write_if_changed(path: Path, content: bytes) -> Path:
-    if not (path.is_file() and path.read_bytes() == content):
+    with reporting_os_errors("the index file cannot be read", where=str(path)):
+        is_unchanged = path.is_file() and path.read_bytes() == content
+    if not is_unchanged:
         with new_file(path, overwrite=True) as file:
             write_all(file, content)
     return path
