@@ -154,11 +154,12 @@ def test_who_kills_every_worker_is_found_out(tmp_path: Path) -> None:
 # --- what workers must have ----------------------------------------------------------------------
 
 
-def test_nobody_answers() -> None:
+@pytest.mark.parametrize("url", ["dask://127.0.0.1:9", "dask://["])
+def test_nobody_answers(url: str) -> None:
     """An address where nobody listens is said, with what to look at."""
-    with pytest.raises(Unreachable) as excinfo, open_workers("dask://127.0.0.1:9", timeout=0.2):
+    with pytest.raises(Unreachable) as excinfo, open_workers(url, timeout=0.2):
         pytest.fail("it was opened")
-    assert excinfo.value.where == "dask://127.0.0.1:9"
+    assert excinfo.value.where == url
     assert "dask scheduler" in (excinfo.value.hint or "")
 
 
@@ -289,7 +290,8 @@ def test_all_processors() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["ray", "spark://host:1", "dask", "processes:4", "tcp://127.0.0.1:9", ""]
+    "url",
+    ["ray", "spark://host:1", "dask", "DASK+TLS://h:1", "processes:4", "tcp://127.0.0.1:9", ""],
 )
 def test_unknown_executors(url: str) -> None:
     """What is not an executor is a slip of whoever typed it."""

@@ -12,7 +12,6 @@ import secrets
 import signal
 import threading
 import time
-import zlib
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -20,9 +19,10 @@ from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
 
 from wheelfit.errors import NeedsExtra, UsageError, WorkerLost, reporting_os_errors
+from wheelfit.wheels.unpacking import processor_count
+from wheelfit.wheels.zip_writing import deflate
 from wheelfit_runtime import __version__
 from wheelfit_runtime.errors import EnvironmentUnavailable, Unreachable
 
@@ -36,10 +36,8 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _CONNECT_TIMEOUT = 15.0
-_HINT = "see docs/reference/executors.md for what workers need"
 # Wheels must be compressed to the same bytes everywhere (B-39), which replacements of zlib break.
 _SAMPLE = b"".join(b"package/%d.py,sha256=%d,%d\n" % (n, n * n * 7919, n) for n in range(400))
-_COMPRESSION_LEVEL = 6
 _COUNT_LIFETIME = 2.0
 """Seconds for which a known number of workers of a cluster is valid."""
 
@@ -103,12 +101,12 @@ def open_workers(
         wheelfit, or another one.
     """
     if url is None or url == "processes":
-        count = jobs or (1 if url is None else _processor_count())
+        count = jobs or (1 if url is None else processor_count())
         with _ThisProcess() if count == 1 else _Processes(count) as executor:
             description = "this process" if count == 1 else f"{count} processes"
             yield Workers(executor, lambda: count, description)
         return
-    if urlsplit(url).scheme not in ("dask", "dask+tls") or "://" not in url:
+    if not url.startswith(("dask://", "dask+tls://")):
         raise UsageError(
             f"unknown executor {url!r}", hint="processes, or dask://host:port of a scheduler"
         )
@@ -125,13 +123,6 @@ def _unfit_workers(
     message: str, where: str | None, hint: str | None = None
 ) -> EnvironmentUnavailable:
     return EnvironmentUnavailable(message, code="unfit-workers", where=where, hint=hint)
-
-
-def _processor_count() -> int:
-    """Return the processors of this process: a container has fewer than the machine."""
-    if hasattr(os, "sched_getaffinity"):  # on Linux
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class _ThisProcess(Executor):
@@ -286,9 +277,9 @@ def _dask_workers(client: Client, timeout: float) -> Workers:
     for worker, version in call_on_all(metadata.version, "wheelfit").items():
         if version != __version__:
             raise _other_version(worker, version)
-    expected = _compress(_SAMPLE)
-    # The workers have this version of wheelfit, so functions of this module can be called there.
-    for worker, compressed in call_on_all(_compress, _SAMPLE).items():
+    expected = deflate([_SAMPLE])
+    # The workers have this version of wheelfit, so its functions can be called there.
+    for worker, compressed in call_on_all(deflate, [_SAMPLE]).items():
         if compressed != expected:
             message = "zlib of the worker compresses to other bytes, so wheels would depend on it"
             raise _unfit_workers(message, worker, "use the same build of Python everywhere")
@@ -365,13 +356,12 @@ def _as_wheelfit_error(error: BaseException) -> BaseException:
     if isinstance(error, KilledWorker):
         return WorkerLost("the process that worked on it ended")
     if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith("wheelfit"):
-        return _unfit_workers("a worker has no wheelfit, or another version of it", None, _HINT)
+        return _unfit_workers(
+            "a worker has no wheelfit, or another version of it",
+            None,
+            "see docs/reference/executors.md for what workers need",
+        )
     return error
-
-
-def _compress(sample: bytes) -> bytes:
-    compressor = zlib.compressobj(_COMPRESSION_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
-    return compressor.compress(sample) + compressor.flush()
 
 
 def _file_status(path: str) -> tuple[int, int] | None:

@@ -26,6 +26,7 @@ from wheelfit.wheels.zip_archive import ZipArchive, faults_error
 from wheelfit.wheels.zip_directory import DEFLATED, STORED, Member
 from wheelfit.wheels.zip_writing import (
     as_written,
+    deflate,
     dos_time,
     encode_end,
     encode_entry,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-_LEVEL = 6
 _SMALL = 1 << 18  # bytes of pieces that are collected; the kernel copies larger ones
 _LARGE = 16 << 20  # bytes for which disk space is reserved before copying
 _BUFFER = 1 << 20
@@ -352,10 +352,7 @@ def new_member(
 
     :param timestamp: time and date, as `dos_time` returns them.
     """
-    packed = content
-    if method == DEFLATED:
-        packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
-        packed = packer.compress(content) + packer.flush()
+    packed = deflate([content]) if method == DEFLATED else content
     member = Member(
         name=name,
         method=method,
@@ -374,8 +371,7 @@ def new_member(
 
 def _deflated(archive: WheelArchive, member: Member, name: str) -> tuple[Member, bytes]:
     """Return a member under a name with its bytes packed by deflate."""
-    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
-    packed = b"".join(map(packer.compress, archive.chunks(member.name))) + packer.flush()
+    packed = deflate(archive.chunks(member.name))
     repacked = structs.replace(member, name=name, method=DEFLATED, compressed_size=len(packed))
     return repacked, packed
 

@@ -58,6 +58,8 @@ def unpack(
     """Unpack a wheel; after an error the content of the folder is undefined.
 
     :param sha256: the hash of the archive; a function is called after the last read.
+    :param advance: called with each number of further bytes of content.
+    :param find_verified: finds files to be linked instead of unpacked; None: all are unpacked.
     :param in_order: whether to unpack members in their order, as of an archive that is still being
         downloaded; otherwise the largest batches come first.
     :raises InvalidWheel: the wheel is not sound, differs from its RECORD, or has names that this
@@ -167,8 +169,9 @@ def _size(batch: Sequence[Member]) -> int:
     return sum(member.size for member in batch) + 4096 * len(batch)
 
 
-def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
+def processor_count() -> int:
+    """Return the processors of this process: a container has fewer than the machine."""
+    if hasattr(os, "sched_getaffinity"):  # on Linux
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
@@ -236,7 +239,7 @@ class _Unpacker:
         self._advance = advance
         self._lock = threading.Lock()
         self._failures: list[BaseException] = []
-        self._processors = _processors()
+        self._processors = processor_count()
 
     def link(self, members: Iterable[Member], find_verified: FindVerified) -> Iterator[Member]:
         """Link the verified files, and yield the other members.
@@ -387,13 +390,13 @@ class _Unpacker:
             os.fchmod(descriptor, self._executable_mode)
         return descriptor
 
-    def _check(self, member: Member, row: RecordRow | None, digest: str) -> None:
+    def _check(self, member: Member, row: RecordRow | None, actual: str) -> None:
         """Compare a hash with RECORD; a file without a row has only its CRC-32."""
-        if row is not None and row.hash != digest:  # the sizes were compared before
+        if row is not None and row.hash != actual:  # the sizes were compared before
             raise InvalidWheel(
                 f"the hash of {member.name!r} is not the one in RECORD",
                 where=self._archive.where,
-                note=f"expected {row.hash}\n  actual {digest}",
+                note=f"expected {row.hash}\n  actual {actual}",
                 hint="the wheel was damaged or changed",
             )
 

@@ -8,8 +8,13 @@ from __future__ import annotations
 
 import struct
 import time
+import zlib
+from typing import TYPE_CHECKING
 
 from wheelfit.wheels.zip_directory import Member
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _HEADER = struct.Struct("<4s5H3L2H")
 _ENTRY = struct.Struct("<4s2B5H3L5H2L")
@@ -17,6 +22,7 @@ _FULL16 = 0xFFFF
 _FULL32 = 0xFFFFFFFF
 _FLAG_LEVEL = 0x0006
 _FLAG_UTF8 = 0x0800
+_LEVEL = 6  # of compression
 _VERSION = 20  # deflate and folders
 _VERSION_ZIP64 = 45
 _EARLIEST, _LATEST = 315532800, 4354819198  # 1980-01-01 00:00:00 and 2107-12-31 23:59:58
@@ -31,6 +37,12 @@ def dos_time(epoch: int) -> tuple[int, int]:
     moment = time.gmtime(min(max(epoch, _EARLIEST), _LATEST))
     clock = moment.tm_hour << 11 | moment.tm_min << 5 | moment.tm_sec // 2
     return clock, (moment.tm_year - 1980) << 9 | moment.tm_mon << 5 | moment.tm_mday
+
+
+def deflate(pieces: Iterable[bytes]) -> bytes:
+    """Return content packed by deflate."""
+    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
+    return b"".join(map(packer.compress, pieces)) + packer.flush()
 
 
 def as_written(member: Member, offset: int) -> Member:
