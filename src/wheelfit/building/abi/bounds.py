@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.core.abi_exports import AbiExports, values_for
+from wheelfit.wheels.binaries.elf import Symbols, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from packaging.version import Version
-
-    from wheelfit.wheels.binaries.elf import Symbols
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ class Bounds:
     values: tuple[str, ...]
     """The values of ``abi_dependency`` for the releases that fit (P-47)."""
     unknown: tuple[str, ...] = ()
-    """Unversioned symbols that no examined release has."""
+    """Unversioned symbols that no examined release has, without those of Python."""
     interface: str = ""
     """The interface that the consumer uses instead of a library, such as ``the C API of NumPy``."""
     notes: tuple[str, ...] = ()
@@ -165,15 +164,6 @@ def bounds_of_interface(
     return Bounds((), tuple(symbols), releases, values, interface=interface, notes=tuple(notes))
 
 
-def name_of(symbol: str) -> str:
-    """Return the name of a symbol without its version.
-
-    >>> name_of("memcpy@GLIBC_2.14")
-    'memcpy'
-    """
-    return symbol.partition("@")[0]
-
-
 def symbols_of_release(
     version: Version,
     origin: str,
@@ -225,19 +215,25 @@ def derive_bounds(
         symbol
         for candidate in candidates
         for symbol in candidate.symbols & consumer.symbols
-        if consumer.providers.get(symbol, "") in ("", *libraries)
+        # A symbol with a version names its library; others may be of any.
+        if consumer.providers.get(symbol) in (None, *libraries)
     )
     releases = tuple(
         _verdict(release, libraries, symbols)
         for release in sorted(candidates, key=lambda candidate: candidate.version)
     )
     fitting = {release.version: release.fits for release in releases if not release.undecided}
+    unknown = (
+        symbol
+        for symbol in consumer.symbols - symbols
+        if "@" not in symbol and not symbol.startswith(("Py", "_Py"))
+    )
     return Bounds(
         tuple(sorted(libraries)),
         tuple(sorted(symbols)),
         releases,
         values_for(fitting, exports),
-        tuple(sorted(filter(_is_unversioned, consumer.symbols - symbols))),
+        tuple(sorted(unknown)),
     )
 
 
@@ -253,8 +249,3 @@ def _verdict(
     return ReleaseVerdict(
         release.version, release.origin, missing_libraries, missing_symbols, release.changed_types
     )
-
-
-def _is_unversioned(symbol: str) -> bool:
-    """Return whether a symbol has no version, and is not one of Python."""
-    return "@" not in symbol and not symbol.startswith(("Py", "_Py"))

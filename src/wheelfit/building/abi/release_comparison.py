@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import shutil
 import subprocess
 from collections import Counter
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from wheelfit.building.abi.bounds import consumer_of, derive_bounds, name_of, symbols_of_release
+from wheelfit.building.abi.bounds import consumer_of, derive_bounds, symbols_of_release
 from wheelfit.building.abi.torch_api import torch_notes
 from wheelfit.checking.findings import listed_briefly
 from wheelfit.checking.wheels.platform_tags import read_platform
@@ -20,7 +19,7 @@ from wheelfit.core.abi_exports import FILE, AbiExports, parse_abi_exports
 from wheelfit.core.filename import WheelFilename, parse_wheel_filename, wheel_filename_of
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.binaries.bounded_reader import Unreadable
-from wheelfit.wheels.binaries.elf import MAGIC, Symbols
+from wheelfit.wheels.binaries.elf import MAGIC, Symbols, name_of
 from wheelfit.wheels.binaries.reading import binary_files, symbols_in, unpacked_binaries
 from wheelfit_runtime.errors import FileProblem, InvalidDocument, InvalidWheel
 from wheelfit_runtime.patterns import pattern
@@ -75,9 +74,8 @@ def compare_releases(
     :raises FileProblem: a file cannot be read, or the consumer does not use the library.
     """
     copies_folder = scratch if program is not None else None
-    consumer_files = read_libraries(
-        consumer, copies_folder and copies_folder / "consumer", copies_all=True
-    )
+    consumer_folder = None if copies_folder is None else copies_folder / "consumer"
+    consumer_files = read_libraries(consumer, consumer_folder, copies_all=True)
     if not consumer_files.symbols:
         raise FileProblem("no ELF file in it can be read", where=str(consumer))
     needs = consumer_of(consumer_files.symbols.values())
@@ -85,12 +83,10 @@ def compare_releases(
     files: dict[Version, LibraryFiles] = {}
     notes = list(consumer_files.faults)
     declared: AbiExports | None = None
-    folders = (
-        copies_folder and copies_folder / f"release-{number}" for number in itertools.count()
-    )
     releases = list(releases)
     with ThreadPoolExecutor(_MAX_PARALLEL) as pool:
-        results = list(pool.map(partial(_read_release, needs, exports), releases, folders))
+        read_release = partial(_read_release, needs, exports, copies_folder)
+        results = list(pool.map(read_release, releases))
     for release, (candidate, libraries) in zip(releases, results, strict=True):
         declared = libraries.exports or declared
         candidates.append(candidate)
@@ -133,19 +129,21 @@ _MAX_PARALLEL = 4
 def _read_release(
     consumer: Consumer,
     declared: AbiExports | None,
-    release: LibraryRelease,
     copies_folder: Path | None,
+    release: LibraryRelease,
 ) -> tuple[ReleaseSymbols, LibraryFiles]:
     """Return the symbols of a consumer that a release has, and its libraries.
 
-    :param copies_folder: the folder for copies of libraries to compare; None: there are none.
+    :param copies_folder: the folder for a folder with copies of the release's libraries; None:
+        nothing is copied.
     """
+    release_folder = None if copies_folder is None else copies_folder / str(release.version)
     try:
-        libraries = _libraries_of(consumer, release, copies_folder)
+        libraries = _libraries_of(consumer, release, release_folder)
     except InvalidWheel as error:
         if not release.is_temporary:
             raise  # the user named this file
-        libraries = LibraryFiles(unreadable={release.origin: error.message})
+        libraries = LibraryFiles()
         undecided = f"the file cannot be read: {error.message}"
     else:
         names = _file_names(consumer.needed)
@@ -287,10 +285,10 @@ def _limits(
     if bounds.first is not None and bounds.first == releases[0].version:
         yield f"{bounds.first} is the oldest examined release; older ones may fit too"
     if bounds.first is not None and bounds.broken_by is None:
-        if bounds.last != releases[-1].version:
+        if bounds.last == releases[-1].version:
+            yield f"{bounds.last} is the newest examined release; later ones may drop symbols"
+        else:
             yield f"no release later than {bounds.last} could be judged"
-            return
-        yield f"{bounds.last} is the newest examined release; later ones may drop symbols"
 
 
 # Bits of the exit status of abicompat.
@@ -407,8 +405,8 @@ class LibraryFiles:
 
             for member, file in unpacked_binaries(archive, is_wanted=is_wanted):
                 self.add(member.name, file, copies_folder)
-            for symbol in self.symbols.values():
-                pending |= set(symbol.needed) - seen
+            for symbols in self.symbols.values():
+                pending |= set(symbols.needed) - seen
 
     def add_file(
         self, path: Path, copies_folder: Path | None = None, *, copies_all: bool = False
@@ -461,6 +459,7 @@ def choose_wheels(
 ) -> list[tuple[Version, File]]:
     """Return one wheel of each release, the oldest release first.
 
+    :param machines: the architectures of the consumer, one of which a wheel must be for.
     :param consumer: its file name; None: a single library, which fits any Python.
     :param specifier: the versions to consider; pre-releases only if it names some.
     :param label: the builds to consider; None: plain wheels, and where there are none, any.
@@ -525,7 +524,7 @@ def namespace_notes(symbols: Iterable[str]) -> Iterator[str]:
     """
     counts: Counter[tuple[str, str, str]] = Counter()
     for symbol in symbols:
-        name = symbol.partition("@")[0]
+        name = name_of(symbol)
         for library, namespace, version_pattern in _NAMESPACES:
             if (match := version_pattern.search(name)) is not None:
                 version = next(group for group in match.groups() if group is not None)

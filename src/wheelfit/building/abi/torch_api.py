@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from wheelfit.building.abi.bounds import ReleaseVerdict, bounds_of_interface, consumer_of, name_of
+from wheelfit.building.abi.bounds import ReleaseVerdict, bounds_of_interface, consumer_of
 from wheelfit.checking.findings import listed_briefly
+from wheelfit.wheels.binaries.elf import name_of
 from wheelfit_runtime.patterns import pattern
 from wheelfit_runtime.wording import count_of
 

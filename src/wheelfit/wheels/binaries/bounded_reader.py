@@ -67,7 +67,7 @@ class Window:
         self.size = file.seek(0, io.SEEK_END)
         """Bytes of the file."""
         self._reads_left = min(limits.reads, _BASE_READS + self.size // _BYTES_PER_READ)
-        self._left = limits.total
+        self._bytes_left = limits.total
         self._max_read_size = limits.read_size
 
     def read(self, start: int, length: int) -> bytes:
@@ -81,8 +81,8 @@ class Window:
         """Return bytes of the file, or as many of them as there are."""
         length = max(0, min(length, self.size - start))
         self._reads_left -= 1
-        self._left -= length
-        if length > self._max_read_size or self._reads_left < 0 or self._left < 0:
+        self._bytes_left -= length
+        if length > self._max_read_size or self._reads_left < 0 or self._bytes_left < 0:
             raise Unreadable("reading it takes more steps or bytes than for any valid file")
         if not length or start < 0:
             return b""  # seek would fail for an offset that no file can have

@@ -73,7 +73,7 @@ def read_elf(window: Window, member: str) -> Binary:
 def _open(window: Window) -> ELFFile:
     try:
         from elftools.elf.elffile import ELFFile
-        from elftools.elf.sections import Section as Part
+        from elftools.elf.sections import Section
     except ImportError:
         raise NeedsExtra("build", "pyelftools") from None
 
@@ -85,10 +85,10 @@ def _open(window: Window) -> ELFFile:
         """
 
         def _make_elf_hash_section(self, sectionheader: Any, name: str) -> Any:
-            return Part(sectionheader, name, self)
+            return Section(sectionheader, name, self)
 
         def _make_gnu_hash_section(self, sectionheader: Any, name: str) -> Any:
-            return Part(sectionheader, name, self)
+            return Section(sectionheader, name, self)
 
     return File(Stream(window))  # type: ignore[arg-type]  # all it needs of a file
 
@@ -145,6 +145,7 @@ def _binary(window: Window, layout: ElfLayout, member: str) -> Binary:
     faults: list[str] = []
     machine = _machine(layout)
     numbered = collect_items(layout.sections, faults)
+    # `DynamicEntries` is a tuple of three lists; after a fault there are none.
     needed, rpath, names = collect_items(layout.dynamic, faults) or ([], [], [])
     versions = collect_items(lambda: layout.needed_versions(numbered), faults)
     bits = dict(collect_items(layout.gnu_properties, faults)) if machine == "x86_64" else {}
@@ -180,11 +181,6 @@ def _binary(window: Window, layout: ElfLayout, member: str) -> Binary:
     )
 
 
-def executable_sections(window: Window) -> list[tuple[int, int]]:
-    """Return the position and size of each section with code."""
-    return ElfLayout(window).code_sections()
-
-
 # --- symbols ------------------------------------------------------------------------------
 
 
@@ -203,6 +199,15 @@ class Symbols(Struct, frozen=True):
     """Imported symbols with a version, each with the library that must define it."""
     has_debug: bool = False
     """Whether types can be compared (DWARF); most published libraries are stripped."""
+
+
+def name_of(symbol: str) -> str:
+    """Return the name of a symbol without its version.
+
+    >>> name_of("memcpy@GLIBC_2.14")
+    'memcpy'
+    """
+    return symbol.partition("@")[0]
 
 
 def read_symbols(window: Window, only: frozenset[str] | None = None) -> Symbols:

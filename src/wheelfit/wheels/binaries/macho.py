@@ -22,6 +22,7 @@ _THIN = {
     b"\xfe\xed\xfa\xce": (">", 28),
     b"\xfe\xed\xfa\xcf": (">", 32),
 }
+"""By the first bytes of a file for one machine: the order of bytes, and the header's size."""
 MAGICS = frozenset([_UNIVERSAL, _UNIVERSAL_64, *_THIN])
 _MACHINES = {
     7: "i686",
@@ -33,6 +34,8 @@ _MACHINES = {
 }
 _MAX_SLICES = 16  # a Java class begins with the same bytes, and has a number from 45 on there
 _MAX_COMMANDS = 10_000
+# Load commands: LC_LOAD_DYLIB with its variants; LC_ID_DYLIB and LC_RPATH; LC_VERSION_MIN_MACOSX
+# and LC_BUILD_VERSION.
 _LIBRARIES = frozenset([0xC, 0x20, 0x80000018, 0x8000001F, 0x80000023])
 _OWN_NAME, _RPATH = 0xD, 0x8000001C
 _OLD_MINIMUM, _MINIMUM = 0x24, 0x32
@@ -43,8 +46,8 @@ _DEBUG_SEGMENT = b"__DWARF"
 
 
 @dataclass(slots=True)
-class _SliceFacts:
-    """The facts of all slices."""
+class _Facts:
+    """The facts about all slices: the parts of a universal file for one machine each."""
 
     machines: list[str] = field(default_factory=list)
     needed: list[str] = field(default_factory=list)
@@ -59,16 +62,16 @@ class _SliceFacts:
 def read_macho(window: Window, member: str) -> Binary | None:
     """Return the description of a Mach-O file; None for a Java class."""
     magic = window.read(0, 4)
-    facts = _SliceFacts()
+    facts = _Facts()
     if magic in _THIN:
-        _slice(window, 0, facts)
+        _read_slice(window, 0, facts)
     else:
         (count,) = window.unpack(">I", 4)
         if count > _MAX_SLICES:
             return None
-        for start in _slices(window, count, wide=magic == _UNIVERSAL_64):
+        for start in _slice_offsets(window, count, wide=magic == _UNIVERSAL_64):
             try:
-                _slice(window, start, facts)
+                _read_slice(window, start, facts)
             except Unreadable as error:
                 facts.faults.append(str(error))
     if not facts.machines:
@@ -87,7 +90,7 @@ def read_macho(window: Window, member: str) -> Binary | None:
     )
 
 
-def _slices(window: Window, count: int, *, wide: bool) -> Iterator[int]:
+def _slice_offsets(window: Window, count: int, *, wide: bool) -> Iterator[int]:
     for number in range(count):
         if wide:
             yield window.unpack(">Q", 8 + 32 * number + 8)[0]
@@ -95,7 +98,7 @@ def _slices(window: Window, count: int, *, wide: bool) -> Iterator[int]:
             yield window.unpack(">I", 8 + 20 * number + 8)[0]
 
 
-def _slice(window: Window, start: int, facts: _SliceFacts) -> None:
+def _read_slice(window: Window, start: int, facts: _Facts) -> None:
     order, header = _THIN.get(window.read(start, 4), ("", 0))
     if not order:
         raise Unreadable(f"its slice at {start} is not a Mach-O file")
@@ -106,25 +109,20 @@ def _slice(window: Window, start: int, facts: _SliceFacts) -> None:
         raise Unreadable(f"its slice for {machine} has {count} commands")
     position, stop = start + header, start + header + size
     for _ in range(count):
-        command, length = window.unpack(f"{order}II", position)
+        kind, length = window.unpack(f"{order}II", position)
         if length < 8 or position + length > stop:
             raise Unreadable(f"a command of its slice for {machine} exceeds the commands' size")
         try:
-            _command(window, position, order, (command, length), (machine, facts))
+            _read_command(window, position, order, kind, length, machine, facts)
         except Unreadable as error:
             facts.faults.append(str(error))
         position += length
 
 
-def _command(
-    window: Window,
-    position: int,
-    order: str,
-    command: tuple[int, int],
-    target: tuple[str, _SliceFacts],
+def _read_command(
+    window: Window, position: int, order: str, kind: int, length: int, machine: str, facts: _Facts
 ) -> None:
-    kind, length = command
-    machine, facts = target
+    """Add the facts of a load command of a slice for a machine."""
     if kind in _LIBRARIES or kind in (_OWN_NAME, _RPATH):
         (offset,) = window.unpack(f"{order}I", position + 8)
         if not 12 <= offset < length:

@@ -22,6 +22,7 @@ from wheelfit.wheels.binaries.bounded_reader import (
     Unreadable,
     Window,
 )
+from wheelfit.wheels.binaries.elf_layout import ElfLayout
 from wheelfit.wheels.binaries.facts import Format
 from wheelfit.wheels.binaries.instructions import FrameUse, count_frame_use
 from wheelfit.wheels.binaries.reading import read_binary
@@ -114,13 +115,13 @@ def read_optimisation(file: BinaryIO, name: str) -> Optimisation | None:
     with suppress(Unreadable):
         imported = elf.read_symbols(Window(file, SYMBOLS_LIMITS)).imported
     with suppress(Unreadable):
-        sections = elf.executable_sections(Window(file, FACTS_LIMITS))
+        sections = ElfLayout(Window(file, FACTS_LIMITS)).code_sections()
         digest = _digest(Window(file, _CODE), sections)
     levels = _levels(producers)
     if "x86_64" in binary.machines:
         with suppress(Unreadable):
             frames = count_frame_use(Window(file, _CODE), sections)
-    has_assertions = not _ASSERTIONS.isdisjoint(name.partition("@")[0] for name in imported)
+    has_assertions = not _ASSERTIONS.isdisjoint(map(elf.name_of, imported))
     return Optimisation(levels, has_assertions, frames, digest)
 
 

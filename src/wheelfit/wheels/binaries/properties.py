@@ -50,8 +50,8 @@ def properties_of(
 def _level(binaries: Binaries, notes: list[str]) -> Iterator[Property]:
     """Yield the level that the loader requires (P-102)."""
     native = [binary for binary in binaries if "x86_64" in binary.machines]
-    levels = {binary.levels.needed for binary in native} - {None}
-    highest = max((LEVELS.index(level) for level in levels if level is not None), default=0)
+    levels = {level for binary in native if (level := binary.levels.needed) is not None}
+    highest = max(map(LEVELS.index, levels), default=0)
     if highest:
         yield Property("x86_64", "level", LEVELS[highest])
     elif native and not levels:

@@ -21,6 +21,7 @@ from wheelfit.wheels.binaries.bounded_reader import (
     Window,
     collect_items,
 )
+from wheelfit.wheels.binaries.elf_layout import ElfLayout
 from wheelfit.wheels.binaries.facts import Binaries, Binary, Format, in_order
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def code_sections(file: BinaryIO, binary: Binary) -> list[tuple[int, int]]:
     """
     if binary.format is Format.ELF:
         with suppress(Unreadable):
-            return elf.executable_sections(Window(file, FACTS_LIMITS))
+            return ElfLayout(Window(file, FACTS_LIMITS)).code_sections()
     return []
 
 
@@ -193,5 +194,5 @@ def python_symbols(file: BinaryIO) -> tuple[str, ...]:
         return ()
     if not any(symbol.startswith(_MODULE) for symbol in symbols.exported):
         return ()
-    names = {symbol.partition("@")[0] for symbol in symbols.imported - symbols.weak}
+    names = set(map(elf.name_of, symbols.imported - symbols.weak))
     return tuple(sorted(symbol for symbol in names if symbol.startswith(("Py", "_Py"))))

@@ -30,8 +30,8 @@ _MAX_REFERENCES = 10_000
 """Addresses that may be that of a module's definition."""
 _MAX_NAME_SIZE = 256
 
-_RELA, _DYNSYM, _INIT_ARRAY = 4, 11, 14  # SHT_…
-_LOADED, _DYNAMIC_SEGMENT, _FRAMES = 1, 2, 0x6474E550  # PT_LOAD, PT_DYNAMIC, PT_GNU_EH_FRAME
+_PROGBITS, _RELA, _DYNSYM, _INIT_ARRAY = 1, 4, 11, 14  # SHT_…
+_LOADED, _FRAMES = 1, 0x6474E550  # PT_LOAD, PT_GNU_EH_FRAME
 _EXECUTABLE, _ALLOCATED = 4, 2  # SHF_EXECINSTR, SHF_ALLOC
 _ABSOLUTE, _GLOBAL, _RELATIVE, _IRELATIVE = 1, 6, 8, 37  # R_X86_64_64, …_GLOB_DAT, …
 _GNU_IFUNC = 10  # STT_GNU_IFUNC
@@ -144,7 +144,7 @@ def read_startup(window: Window) -> Startup:
         sections = tuple(
             CodeSection(address, offset, size)
             for _, kind, flags, address, offset, size, *_ in image.rows
-            if kind == 1 and flags & _EXECUTABLE
+            if kind == _PROGBITS and flags & _EXECUTABLE
         )
         initialisers = {
             image.pointer(address + item_offset)
@@ -154,8 +154,7 @@ def read_startup(window: Window) -> Startup:
         functions, records = _functions(image, window)
     except struct.error as error:
         raise Unreadable("a table in it ends too early") from error
-    function_starts = set(functions)
-    initialisers &= function_starts
+    initialisers &= set(functions)
     return Startup(
         sections, functions, records, frozenset(initialisers), tuple(modules), detects_processor
     )
@@ -171,14 +170,14 @@ def _symbols(image: _LoadedImage, window: Window) -> tuple[list[int], list[tuple
             raise Unreadable("its symbols have no names")
         offset, size = image.rows[link][4:6]
         names = window.read(offset, min(size, _MAX_TABLE_SIZE))
-        for name, info, _, section, value, _ in struct.iter_unpack("<IBBHQQ", data):
+        for start, info, _, section, value, _ in struct.iter_unpack("<IBBHQQ", data):
             values.append(value)
             detects_processor |= info & 0xF == _GNU_IFUNC
-            if section == 0 and names.startswith(_DETECTION_SYMBOLS, name):
+            if section == 0 and names.startswith(_DETECTION_SYMBOLS, start):
                 detects_processor = True
-            elif section and names.startswith(b"PyInit_", name) and len(modules) < _MAX_MODULES:
-                text = names[name + 7 : names.find(b"\0", name)]
-                modules.append((text.decode("ascii", "replace"), value))
+            elif section and names.startswith(b"PyInit_", start) and len(modules) < _MAX_MODULES:
+                name = names[start : names.find(b"\0", start)].removeprefix(b"PyInit_")
+                modules.append((name.decode("ascii", "replace"), value))
     return values, modules, detects_processor
 
 
