@@ -202,7 +202,7 @@ def _deferred_signals() -> Iterator[list[int]]:
 
 
 def _lock(path: Path) -> list[int]:
-    """Mark a folder as in use until this process ends; return the descriptor of its lock."""
+    """Mark a folder as in use until this process ends; return the lock's descriptor, if any."""
     try:
         from fcntl import LOCK_EX, LOCK_NB, flock  # not on Windows
     except ImportError:

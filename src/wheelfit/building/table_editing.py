@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,6 @@ from wheelfit.core.toml_lines import blocks_of
 from wheelfit_runtime.errors import Fault, InvalidDocument
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     Table = Mapping[str, Any]
 
 _BOM = b"\xef\xbb\xbf"
@@ -81,7 +80,7 @@ def edit_table(data: bytes, edits: TableEdits, *, where: str) -> bytes:
 def _edited_data(before: Table, edits: TableEdits, where: str) -> dict[str, Any]:
     """Return the data of the changed file."""
     table = _copy(before.get(_ROOT, {}))
-    priorities: list[str] = list(table.get("default-priorities", {}).get("namespace", ()))
+    priorities = _priorities(table)
     providers: dict[str, Any] = table.get("providers", {})
     variants: dict[str, Any] = table.get("variants", {})
     for label in edits.without_variants:
@@ -123,7 +122,7 @@ def _fault(path: str, message: str, where: str) -> InvalidDocument:
 
 
 def _copy(value: Any) -> Any:
-    if isinstance(value, dict) or hasattr(value, "items"):
+    if isinstance(value, Mapping):
         return {str(key): _copy(element) for key, element in value.items()}
     if isinstance(value, list | tuple):
         return [_copy(element) for element in value]

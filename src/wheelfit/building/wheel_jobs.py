@@ -97,6 +97,7 @@ class WheelJobResult:
     lost: tuple[str, ...] = ()
     """Losses of a conversion that the user accepted, one sentence each."""
     is_new: bool = True
+    """Whether a wheel was written."""
 
 
 def run_job(job: WheelJob) -> WheelJobResult:

@@ -14,7 +14,7 @@ from wheelfit.core.labels import NULL
 from wheelfit_runtime.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from wheelfit.building.front_end.source import Source
@@ -41,7 +41,7 @@ class BackendSettings:
     """
     build_setting: str | None = None
     """The setting for properties that are passed to the build system too."""
-    label: str = "variant-label"
+    label_setting: str = "variant-label"
     null: tuple[str, str] | None = None
     """The setting for the null variant, with its value; None: it cannot be requested."""
     switch: tuple[str, ...] = ()
@@ -59,19 +59,20 @@ class BackendSettings:
         if choice.label is None:
             return None
         if self.metadata_setting is None:
-            return {self.label: choice.label}
+            return {self.label_setting: choice.label}
         if choice.label == NULL:
             return None if self.null is None else dict([self.null])
         key = self.build_setting if pass_properties else self.metadata_setting
         if key is None:
             return None
-        return {key: [str(property_) for property_ in choice.properties], self.label: choice.label}
+        properties = [str(property_) for property_ in choice.properties]
+        return {key: properties, self.label_setting: choice.label}
 
-    def is_switched_on(self, read: Callable[..., object], settings: ConfigSettings) -> bool:
+    def is_switched_on(self, source: Source, settings: ConfigSettings) -> bool:
         """Return whether a project enables variants in its build backend."""
         if not self.switch:
             return True
-        return read(*self.switch) is True or settings.get(self.switch[-1]) == "true"
+        return source.value(*self.switch) is True or settings.get(self.switch[-1]) == "true"
 
 
 # As of November 2026.

@@ -52,8 +52,8 @@ def examine_environment(
     question = {
         "backend": source.backend,
         "path": source.backend_path,
-        "mentions": [] if dialect is None else [REFERENCE_LIBRARY],
-        "has": [called_function] if called_function else [],
+        "library": None if dialect is None else REFERENCE_LIBRARY,
+        "function": called_function,
         "packages": list(packages),
     }
     # The scripts are files of a package; its `__path__` has one entry.
@@ -83,8 +83,8 @@ def examine_environment(
     name, version = contents["backend"]
     return BuildEnvironmentContents(
         f"{canonicalize_name(name)} {version}" if version else name,
-        supports_variants=contents["mentions"].get(REFERENCE_LIBRARY, False),
-        has_called_function=not called_function or bool(contents["has"]),
+        supports_variants=contents["mentions_library"],
+        has_called_function=called_function is None or contents["has_function"],
         packages=contents["packages"],
         compiler=Compiler(contents["compiler"]["CC"], contents["compiler"]["CFLAGS"]),
     )

@@ -23,7 +23,6 @@ from wheelfit.building.front_end.backend_settings import (
 from wheelfit.building.front_end.build_environment import examine_environment
 from wheelfit.building.front_end.build_orders import BuildOrder, BuiltWheel, TunedParts
 from wheelfit.building.front_end.finishing import (
-    CURRENT_LAYOUT,
     finish_wheel,
     read_built_wheel,
     reproducible_copy,
@@ -49,12 +48,13 @@ from wheelfit.core.properties import EMPTY, PropertySet
 from wheelfit.errors import BuildFailed
 from wheelfit.projects.backend import Backend, BackendProcesses, BuildEnvironment, ConfigSettings
 from wheelfit.wheels.binaries.optimisation import require_readers
+from wheelfit.wheels.conversion import CURRENT_LAYOUT
 from wheelfit.wheels.record import sha256_of_file
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, InvalidDocument, os_reason
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from wheelfit.building.front_end.backend_settings import BackendSettings
     from wheelfit.building.front_end.build_environment import BuildEnvironmentContents
@@ -169,7 +169,7 @@ class _OpenOrder:
                 deadline=order.deadline,
                 note=self.builder.report,
             )
-            documents = self._documents(answers, variants)  # all, before anything is built
+            documents = self._documents(answers)  # all, before anything is built
         built = self._build_all(environment, contents)
         return tuple(
             self._finish(
@@ -213,11 +213,10 @@ class _OpenOrder:
             environment, self.source, self._requested_dialect(), {*BUILD_SYSTEMS, *names}
         )
 
-    def _documents(
-        self, answers: ProviderAnswers, variants: Iterable[WheelToBuild]
-    ) -> dict[WheelToBuild, VariantDocument]:
+    def _documents(self, answers: ProviderAnswers) -> dict[WheelToBuild, VariantDocument]:
+        """Return the document of each variant."""
         documents: dict[WheelToBuild, VariantDocument] = {}
-        for choice in variants:
+        for choice in self.order.choices:
             if choice.label is None:
                 continue
             try:
@@ -233,24 +232,23 @@ class _OpenOrder:
     def _build_all(
         self, environment: BuildEnvironment, contents: BuildEnvironmentContents
     ) -> dict[WheelToBuild, tuple[BackendWheel, str]]:
-        """Build each wheel, and return it with its kind: native, plain or converted."""
+        """Build each wheel, and return it with the method: native, plain or converted."""
         choices = self.order.choices
         has_variants = any(wheel.label is not None for wheel in choices)
         dialect = self._dialect(contents) if has_variants else None
         builds: dict[WheelToBuild, tuple[BackendWheel, str]] = {}
         to_convert: list[WheelToBuild] = []
+        pass_properties = bool(self.order.recipe.pass_properties)
         for choice in choices:
-            settings = None
+            raw = None
             if dialect is not None and choice.label is not None:
-                pass_properties = bool(self.order.recipe.pass_properties)
                 settings = dialect.settings(choice, pass_properties=pass_properties)
                 if settings is None:
                     self.builder.report(f"{contents.backend} has no setting for {choice}")
-            raw = None
-            if settings is not None and dialect is not None:
-                raw = self._build_natively(
-                    self._new_environment(), contents, dialect, choice, settings
-                )
+                else:
+                    raw = self._build_natively(
+                        self._new_environment(), contents, dialect, choice, settings
+                    )
             if raw is None:
                 to_convert.append(choice)
             else:
@@ -275,7 +273,7 @@ class _OpenOrder:
             return dialect
         if not contents.supports_variants:
             return None
-        if not dialect.is_switched_on(self.source.value, self.order.recipe.config_settings):
+        if not dialect.is_switched_on(self.source, self.order.recipe.config_settings):
             switch = ".".join(dialect.switch)
             self.builder.report(f"{contents.backend} builds variants only where {switch} = true")
             return None
@@ -456,7 +454,7 @@ class _OpenOrder:
         self,
         choice: WheelToBuild,
         raw: BackendWheel,
-        kind: str,
+        method: str,
         document: VariantDocument | None,
         answers: ProviderAnswers | None,
         contents: BuildEnvironmentContents,
@@ -477,7 +475,7 @@ class _OpenOrder:
             path,
             choice.label,
             choice.properties,
-            kind,
+            method,
             contents.backend,
             (*derived, *(order.recipe.further_flags or ())),
             {} if answers is None else answers.validators(choice.properties),

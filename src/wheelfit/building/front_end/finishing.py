@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from wheelfit.core.properties import PropertySet
     from wheelfit.wheels.zip_directory import Member
 
-CURRENT_LAYOUT = "L7"
 _MAX_NOTES = 5
 
 
@@ -213,12 +212,13 @@ def notes_above_level(path: Path, properties: PropertySet) -> Iterator[str]:
     if claimed is None:
         return
     remaining_size = _MAX_BYTES
-    has_all = True
+    is_whole = True
 
     def is_wanted(member: Member) -> bool:
-        nonlocal remaining_size, has_all
+        nonlocal remaining_size, is_whole
+        # The project does not compile the libraries that a repair adds.
         if member.size > remaining_size or ".libs/" in member.name:
-            has_all = False
+            is_whole = False
             return False
         remaining_size -= member.size
         return True
@@ -229,7 +229,7 @@ def notes_above_level(path: Path, properties: PropertySet) -> Iterator[str]:
     except NeedsExtra:
         return
     claim = f"claims {claimed}" if features else "claims no level"
-    for finding in unguarded_code(binaries, claimed, is_whole=has_all):
+    for finding in unguarded_code(binaries, claimed, is_whole=is_whole):
         yield (
             f"{finding}; the wheel {claim}, and on an older processor it fails with an illegal "
             "instruction: look for flags like -march=native in the project"

@@ -19,7 +19,7 @@ class WheelToBuild:
     """A wheel to build."""
 
     label: Label | None = None
-    """Of the variant; None: a plain wheel (B-10)."""
+    """The label of the variant; None: it is a plain wheel (B-10)."""
     properties: PropertySet = EMPTY
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ def choose_wheels(
     :param plain: whether a plain wheel is requested; None: only with all labels, or with no other
         request.
     :raises UserError: ``invalid-label``; a label does not exist, or has other properties.
-    :raises UsageError: all labels are requested, and the table has none.
+    :raises UsageError: nothing is requested, or all labels of a table without any.
     """
     choices = [WheelToBuild(*choose_variant(request, variants or {})) for request in requests]
     if has_all:

@@ -205,7 +205,10 @@ def tool_choices(release: PlannedRelease, machines: Sequence[str] = MACHINES) ->
 
 
 def _newest_python(release: PlannedRelease) -> Python:
-    """Return the newest Python with a wheel of its own; else the newest one in common use."""
+    """Return the newest Python with a wheel of its own; else the newest one in common use.
+
+    That is assumed of a Python with more than two bug-fix releases.
+    """
     pythons = {
         python
         for wheel in release.wheels
@@ -218,17 +221,17 @@ def _newest_python(release: PlannedRelease) -> Python:
 
 def _on_machine(release: PlannedRelease, name: str, base: Target) -> MachineChoices:
     preset = compose([name])
-    file, _ = host_of_preset(preset, interpreter=HostInterpreter(base.python_full_version))
-    chooser = _MachineChooser(release, file.target(base, name), HostDetector(file, name, "preset"))
+    host, _ = host_of_preset(preset, interpreter=HostInterpreter(base.python_full_version))
+    chooser = _MachineChooser(release, host.target(base, name), HostDetector(host, name, "preset"))
     best = chooser.wheelfit()
-    chosen = {
+    chosen: dict[Tool, WheelFilename | None] = {
         "pip": chooser.pip(),
         "uv": chooser.pip(),
         "uv --preview": chooser.uv_preview(),
         "wheelfit": best,
     }
     choices = tuple(
-        ToolChoice(tool, chooser.outcome(chosen[tool], best), chosen[tool]) for tool in TOOLS
+        ToolChoice(tool, chooser.outcome(wheel, best), wheel) for tool, wheel in chosen.items()
     )
     return MachineChoices(name, preset.description, choices)
 

@@ -202,7 +202,6 @@ class TwineSender:
         from requests_toolbelt import MultipartEncoder, MultipartEncoderMonitor
 
         where = redact(self._url)
-        failure: Exception = Unreachable("no attempt was made", where=where)
         for attempt in range(_ATTEMPTS):
             if attempt:
                 self._pause(2.0 ** (attempt - 1))
@@ -221,9 +220,8 @@ class TwineSender:
                 # A retry does not help against certificate errors.
                 failure, may_retry = error, not isinstance(error.__cause__, SSLError)
             upload_progress.undo()
-            if not may_retry:
-                break
-        raise failure
+            if not may_retry or attempt + 1 == _ATTEMPTS:
+                raise failure
 
 
 class _UploadProgress:
@@ -263,12 +261,13 @@ def _fields(file: OutgoingFile) -> Fields:
     from twine.package import PackageFile
 
     raw, _ = parse_email(_metadata(file.path))
-    filetype = "sdist" if file.kind is FileKind.SOURCE else "bdist_wheel"
-    # The Python tag is the third part from the end; the label of a variant follows the tags.
-    python_tag = "source" if file.kind is FileKind.SOURCE else file.filename.split("-")[-3]
-    if file.kind is FileKind.VARIANT:
-        python_tag = file.filename.split("-")[-4]
-    package = PackageFile(str(file.path), None, raw, python_tag, filetype)
+    # The label of a variant follows the three tags.
+    tag_position = -4 if file.kind is FileKind.VARIANT else -3
+    is_source = file.kind is FileKind.SOURCE
+    python_tag = "source" if is_source else file.filename.split("-")[tag_position]
+    package = PackageFile(
+        str(file.path), None, raw, python_tag, "sdist" if is_source else "bdist_wheel"
+    )
     if file.attestations:
         package.attestations = cast("Any", read_attestations(file))
     fields: Fields = []
@@ -341,6 +340,7 @@ def read_pypirc(path: Path) -> dict[str, Mapping[str, str]]:
     """Read the user's indexes for publishing tools, with their logins.
 
     :return: ``repository`` and optionally ``username`` and ``password`` of each index, by name.
+    :raises NeedsExtra: the library is not installed.
     :raises InvalidConfiguration: it cannot be read.
     """
     from configparser import Error

@@ -223,10 +223,10 @@ def join_releases(projects: Sequence[FamilyProject]) -> list[JoinedRelease]:
     project has one version, these are one release. Pre-releases are used if a project has no other
     wheels of that release.
     """
-    groups: dict[Version, dict[NormalizedName, Version]] = defaultdict(dict)
     if all(len(project.releases) == 1 for project in projects):  # the user may have named them
         only_versions = {project.name: next(iter(project.releases)) for project in projects}
         return [_joined(only_versions, projects)]
+    groups: dict[Version, dict[NormalizedName, Version]] = defaultdict(dict)
     for project in projects:
         # The last one stays: the newest, and a pre-release only where there is no other.
         for version in sorted(

@@ -17,13 +17,12 @@ def main() -> None:
     question = json.loads(sys.argv[1])
     sys.path[:0] = question["path"]
     top = question["backend"].partition(".")[0]
+    library, function = question["library"], question["function"]
     paths = _paths(top)
     answer = {
         "backend": _distribution(top) if paths else None,
-        "mentions": {
-            text: any(_mentions(path, text) for path in paths) for text in question["mentions"]
-        },
-        "has": [[module, text] for module, text in question["has"] if _has(module, text)],
+        "mentions_library": bool(library) and any(_mentions(path, library) for path in paths),
+        "has_function": bool(function) and _defines(*function),
         "packages": {name: _version(name) for name in question["packages"]},
         "compiler": {name: sysconfig.get_config_var(name) or "" for name in ("CC", "CFLAGS")},
     }
@@ -46,8 +45,8 @@ def _mentions(path: Path, text: str) -> bool:
     return any(text in file.read_text(encoding="utf-8", errors="replace") for file in files)
 
 
-def _has(module: str, text: str) -> bool:
-    """Return whether the source of a module has a text."""
+def _defines(module: str, text: str) -> bool:
+    """Return whether the source of a module has the text that defines a function."""
     top, *rest = module.split(".")
     for root in _paths(top):
         path = root.joinpath(*rest)

@@ -29,7 +29,7 @@ class BlasLibrary:
     vendor: str
     """Its name in CMake."""
     file: str
-    """The prefix of its library's file name."""
+    """A part of its library's file name."""
     has_lapack: bool = True
 
 

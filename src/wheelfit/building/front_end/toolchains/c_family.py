@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from wheelfit.building.front_end.toolchains.inputs import BuildInputs
     from wheelfit.core.properties import PropertySet
 
-C = ("CFLAGS", "CXXFLAGS")
+_C = ("CFLAGS", "CXXFLAGS")
 _FORTRAN = ("FFLAGS", "FCFLAGS")
 _MESON = "mesonpy"
 _APPENDING_BACKENDS = CMAKE_BACKENDS | {"maturin", _MESON}
@@ -76,7 +76,7 @@ def level_of(properties: PropertySet, namespace: str) -> str | None:
 
 
 def _levels(properties: PropertySet) -> Iterator[tuple[str, str, str]]:
-    """Yield namespace, value and flag."""
+    """Yield namespace, lowest value and flag of each feature with a level."""
     for feature, values in properties.features():
         flags = _FLAGS.get((feature.namespace, feature.name), {})
         lowest = next((value for value in flags if value in values), None)
@@ -109,7 +109,7 @@ def add(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
         needed.
     """
     for namespace, value, flag in _levels(properties):
-        _check(namespace, value, flag, inputs)
+        _check_flag(namespace, value, flag, inputs)
     flags = words(properties, inputs.machine)
     if not flags:
         return inputs
@@ -129,7 +129,7 @@ def with_compiler_flags(
 
     :param fortran: whether the compiler of Fortran gets them too.
     """
-    for variable in C:
+    for variable in _C:
         inputs = inputs.with_appended(variable, flags, base=base_flags(inputs))
     for variable in _FORTRAN if fortran else ():
         inputs = inputs.with_appended(variable, flags)
@@ -164,7 +164,8 @@ def _zig_flag(flag: str) -> str:
     return f"-mcpu={name.replace('-', '_')}"
 
 
-def _check(namespace: str, value: str, flag: str, inputs: BuildInputs) -> None:
+def _check_flag(namespace: str, value: str, flag: str, inputs: BuildInputs) -> None:
+    """Check that this machine, and its compiler, can use the flag of a level."""
     machine = inputs.machine.get("platform_machine", "")
     if machine.lower() not in _MACHINES[namespace]:
         raise InvalidConfiguration(
@@ -202,24 +203,21 @@ def _linker_option(properties: PropertySet, inputs: BuildInputs) -> str | None:
     if mark is None or inputs.machine.get("sys_platform") != "linux":
         return None
     with TemporaryDirectory() as folder:
-        is_marked = marks_level(*mark, inputs.compiler.command, inputs.environ, Path(folder))
+        is_marked = _marks_level(*mark, inputs, Path(folder))
     return mark[1] if is_marked else None
 
 
 _TIME_LIMIT = 60.0
 
 
-def marks_level(
-    level: str, option: str, command: str, environ: Mapping[str, str], folder: Path
-) -> bool:
+def _marks_level(level: str, option: str, inputs: BuildInputs, folder: Path) -> bool:
     """Link a library with an option, and return whether it is marked with its level.
 
     Linkers differ: that of binutils marks it since 2.36, gold refuses the option, lld ignores it.
-
-    :param command: the command of the compiler if ``CC`` is not set.
-    :param environ: the variables of the backend: ``CC`` and ``LDFLAGS`` are used.
+    It is linked by ``CC``, or else the compiler of the interpreter, with ``LDFLAGS``.
     """
-    command_words = split_words(environ.get("CC") or command)
+    environ = inputs.environ
+    command_words = split_words(environ.get("CC") or inputs.compiler.command)
     path = environ.get("PATH")
     if not command_words or shutil.which(command_words[0], path=path) is None:
         command_words = ["cc"]

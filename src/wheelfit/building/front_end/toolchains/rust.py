@@ -72,7 +72,8 @@ _RUSTC_CALL = pattern(
 )
 _LEVEL = pattern(r"target-cpu=([\w-]+)")
 _DEFAULT_LEVEL = "x86-64"
-_BUILD_TIME_CRATES = ("build_script_", "proc-macro")
+_BUILD_TIME_MARKS = ("build_script_", "proc-macro")
+"""Parts of the compilation of crates that run during the build only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ def compiled_crates(log: str, flags: Sequence[str]) -> CompiledCrates | None:
     levels = {
         name: (_LEVEL.findall(words) or [_DEFAULT_LEVEL])[-1]
         for name, words in commands
-        if not any(part in f"{name}{words}" for part in _BUILD_TIME_CRATES)
+        if not any(part in f"{name}{words}" for part in _BUILD_TIME_MARKS)
     }
     if not levels or not flags:
         return None
