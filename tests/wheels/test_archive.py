@@ -54,8 +54,8 @@ class TestSoundWheels:
             for name in wheel.names():
                 assert reference.read(name).startswith(wheel.beginning(name))
                 assert bool(wheel.beginning(name)) is bool(reference.read(name))
-            assert wheel.is_executable("some/tool")
-            assert not wheel.is_executable("some/__init__.py")
+            assert wheel.member("some/tool").is_executable
+            assert not wheel.member("some/__init__.py").is_executable
             assert wheel.dist_info == INFO
             assert wheel.metadata().startswith(b"Metadata-Version: 2.1\nName: some\n")
             assert [row.path for row in wheel.record().rows] == list(wheel.names())

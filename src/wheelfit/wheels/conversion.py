@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
 
 
-CURRENT = "L7"
+CURRENT_LAYOUT = "L7"
 """The layout that is written."""
 
 
@@ -44,7 +44,7 @@ class ConversionResult:
     @property
     def is_new(self) -> bool:
         """Whether a wheel was written."""
-        return self.layout != CURRENT
+        return self.layout != CURRENT_LAYOUT
 
 
 def convert_wheel(
@@ -73,8 +73,8 @@ def convert_wheel(
         raise InvalidFilename("the wheel is plain and has no layout", where=str(source))
     with WheelArchive(source, filename) as archive:
         document = read_wheel_document(archive.variant_document(), label, where=str(source))
-        if document.layout == CURRENT:
-            return ConversionResult(source, document, CURRENT)
+        if document.layout == CURRENT_LAYOUT:
+            return ConversionResult(source, document, CURRENT_LAYOUT)
         layout, document = document.layout, rename_null_variant(document)
         if label == OLD_NULL and NULL in document.variants:
             filename = with_label(filename, NULL)

@@ -72,8 +72,7 @@ def _command(name: str, value: str, section: str, where: str) -> Command:
     if is_interpreter_name(name):
         raise InvalidWheel(f"the script {name!r} would shadow the Python interpreter", where=where)
     match = _VALUE.fullmatch(value)
-    parts = () if match is None else (match[1], match[2] or "")
-    if not all(_is_dotted_name(part) for part in parts) or match is None:
+    if match is None or not (_is_dotted_name(match[1]) and _is_dotted_name(match[2] or "")):
         raise InvalidWheel(
             f"the entry point {name!r} does not name a function of a module: {value!r}",
             where=where,

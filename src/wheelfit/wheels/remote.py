@@ -23,6 +23,7 @@ from wheelfit.wheels.dist_info import MAX_METADATA_SIZE, dist_info_folder
 from wheelfit.wheels.inflate import inflate_whole
 from wheelfit.wheels.zip_directory import (
     LOCAL_HEADER_SIZE,
+    LONGEST_DESCRIPTOR,
     Member,
     check_local_header,
     check_trailer,
@@ -52,7 +53,6 @@ _LATER_MAX_GAP = 1 << 20  # the same after two requests
 _SLACK = 1 << 12  # room for the extra field of a local header, of unknown size
 _MAX_MEMBER_SIZE = 64 << 20
 _MAX_SIZES = {"METADATA": MAX_METADATA_SIZE, "variant.json": DEFAULT_LIMITS.size}  # F-30
-_LONGEST_DESCRIPTOR = 24
 
 
 class RangeUnsupported(Exception):
@@ -245,7 +245,7 @@ def dist_info_reader(
         stop = start + member.compressed_size
         # If not all members are known, others may lie in the gap.
         gap = following - stop if is_whole else min(following - stop, 0)
-        trailer = Span(stop, stop + min(max(gap, 0), _LONGEST_DESCRIPTOR))
+        trailer = Span(stop, stop + min(max(gap, 0), LONGEST_DESCRIPTOR))
         # Fetches nothing, unless the header has a huge extra field.
         yield from parts.fetch([Span(member.offset, min(trailer.stop, following))])
         header = check_local_header(
@@ -322,9 +322,7 @@ class _ReceivedParts:
 
     def end_of(self, span: Span) -> bytes:
         """Return the last bytes of a span, as far as `tail` has them."""
-        return self.read(
-            Span(min(max(span.start, self._parts[0].extent.start), span.stop), span.stop)
-        )
+        return self.read(Span(max(span.start, self._parts[0].extent.start), span.stop))
 
     def includes(self, span: Span) -> bool:
         """Return whether every byte of a span was received."""

@@ -102,8 +102,7 @@ def with_metadata(archive: WheelArchive, metadata: bytes) -> VirtualWheel:
         placed = as_written(member, size + len(bodies))
         entries += encode_entry(placed)
         bodies += encode_local_header(placed) + packed
-    count = len(archive.members) - len(removed_parts) + 1 + len(written)
-    end = encode_end(count, len(entries), size + len(bodies))
+    end = encode_end(len(moved) + len(written), len(entries), size + len(bodies))
     return VirtualWheel(kept_ranges, removed_parts, bytes(bodies + entries + end))
 
 

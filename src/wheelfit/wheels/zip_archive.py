@@ -20,7 +20,9 @@ from wheelfit.wheels.inflate import inflate, inflate_whole
 from wheelfit.wheels.paths import collision_faults
 from wheelfit.wheels.zip_directory import (
     LOCAL_HEADER_SIZE,
+    LONGEST_DESCRIPTOR,
     TAIL_SIZE,
+    TAR_BLOCK,
     check_extents,
     check_local_header,
     check_trailer,
@@ -45,8 +47,6 @@ _KERNEL_PIECE = 32 << 20
 _ADJACENT_SIZE = 1 << 20  # bytes of small members that are read at once
 _MAX_READ_SIZE = 64 << 20  # bytes of a file that is read as a whole
 _USUAL_EXTRA = 64  # bytes of the extra fields that are read with a local header
-_LONGEST_DESCRIPTOR = 24
-_TAR_BLOCK = 512
 _MIN_SIZE_FOR_RATIO = 64 << 20  # unpacked bytes up to which the ratio is not checked
 _MAX_RATIO = 50  # the limit of the public registry
 _MAX_REPORTED = 50
@@ -112,7 +112,7 @@ class ZipArchive:
         if not self.members:
             raise InvalidWheel("the archive is empty", where=self.where)
         check_extents(self.members, self.end, where=self.where)
-        if is_tar(self.read_bytes(0, min(_TAR_BLOCK, self.size))):
+        if is_tar(self.read_bytes(0, min(TAR_BLOCK, self.size))):
             raise InvalidWheel("the file is also a tar archive", where=self.where)
         self._following = following_offsets(self.members, self.end)
         for fault in collision_faults(member.name for member in self.members):
@@ -160,10 +160,6 @@ class ZipArchive:
         except KeyError:
             raise InvalidWheel(f"it has no {name!r}", where=self.where) from None
 
-    def is_executable(self, name: str) -> bool:
-        """Return whether a file was executable where the wheel was made."""
-        return self.member(name).is_executable
-
     def chunks(self, name: str) -> Iterator[bytes]:
         """Yield the content of a file in pieces of at most 512 KiB.
 
@@ -198,7 +194,7 @@ class ZipArchive:
                 whole = data[member.offset - first : self._following[member.offset] - first]
                 header = check_local_header(whole, member, where=self.where)
                 end = header.size + member.compressed_size
-                trailer = whole[end : end + _LONGEST_DESCRIPTOR]
+                trailer = whole[end : end + LONGEST_DESCRIPTOR]
                 check_trailer(header, member, trailer, len(whole) - end, where=self.where)
                 yield member, inflate_whole(member, whole[header.size : end], where=self.where)
 
@@ -241,9 +237,9 @@ class ZipArchive:
         gap = whole_size - stop
         trailer = b""
         if gap > 0:
-            trailer = data[stop : stop + _LONGEST_DESCRIPTOR]
-            if len(trailer) < min(gap, _LONGEST_DESCRIPTOR):
-                trailer = self.read_bytes(member.offset + stop, min(gap, _LONGEST_DESCRIPTOR))
+            trailer = data[stop : stop + LONGEST_DESCRIPTOR]
+            if len(trailer) < min(gap, LONGEST_DESCRIPTOR):
+                trailer = self.read_bytes(member.offset + stop, min(gap, LONGEST_DESCRIPTOR))
         check_trailer(header, member, trailer, gap, where=self.where)
         return member.offset + header.size, data
 

@@ -32,8 +32,9 @@ TAIL_SIZE = 22 + 20 + 56 + 0xFFFF
 """Bytes in which the end records and the longest comment fit."""
 LOCAL_HEADER_SIZE = 30
 """Bytes of a local header before the name."""
-
-_TAR_BLOCK = 512
+LONGEST_DESCRIPTOR = 24
+"""Bytes of a data descriptor with its mark and numbers of 64 bits."""
+TAR_BLOCK = 512
 
 _LENGTHS = struct.Struct("<2H")
 _END = struct.Struct("<4s4H2LH")
@@ -367,9 +368,9 @@ def is_tar(head: bytes) -> bool:
     :param head: its first 512 bytes.
     """
     field = head[148:156].strip(b"\0 ")
-    if len(head) < _TAR_BLOCK or not field or not set(field) <= set(b"01234567"):
+    if len(head) < TAR_BLOCK or not field or not set(field) <= set(b"01234567"):
         return False
-    return sum(head[:148]) + sum(b" " * 8) + sum(head[156:_TAR_BLOCK]) == int(field, 8)
+    return sum(head[:148]) + sum(b" " * 8) + sum(head[156:TAR_BLOCK]) == int(field, 8)
 
 
 class LocalHeader(Struct, frozen=True):
@@ -439,7 +440,7 @@ def check_trailer(
     A reader that begins at the start of the archive would find a hidden member there
     (CVE-2025-54368).
 
-    :param trailer: the first bytes after the data, 24 or up to the next structure.
+    :param trailer: the bytes after the data, `LONGEST_DESCRIPTOR` or up to the next structure.
     :param gap: bytes from the end of the data to the next member or the directory.
     :raises InvalidWheel: the data ends too early or too late, or the bytes after it contradict the
         directory.
