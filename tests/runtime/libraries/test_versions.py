@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from wheelfit_runtime.errors import InvalidPage, NoCompatibleWheel, UserError
+from wheelfit_runtime.libraries.fetching import resolve
 from wheelfit_runtime.libraries.machine import Machine, check_machine, is_compatible, this_machine
-from wheelfit_runtime.libraries.requirements import span_of
+from wheelfit_runtime.libraries.progress import Progress
+from wheelfit_runtime.libraries.request import LibraryRequest
+from wheelfit_runtime.libraries.requirements import distributions_of, span_of
 from wheelfit_runtime.libraries.toolkits import family_named
 from wheelfit_runtime.libraries.versions import parse_requirement, parse_version, satisfies
 from wheelfit_runtime.libraries.wheels import split_filename
@@ -179,3 +184,25 @@ def test_a_driver_that_is_not_there(tmp_path: object) -> None:
     """Without a driver there is no version, and a fingerprint all the same."""
     driver = read_driver(root=str(tmp_path), libraries=("/not/there.so",))
     assert (driver.cuda, driver.version, driver.fingerprint) == (None, "none", "none|")
+
+
+@pytest.mark.parametrize(
+    ("components", "version"), [(("tcm", "tbb"), "2022.1.0"), (("umf",), "2022")]
+)
+def test_version_of_a_family_in_a_lock(
+    tmp_path: Path, components: tuple[str, ...], version: str
+) -> None:
+    """A component with versions of its own, as tcm, does not decide on that of the family."""
+    lock = tmp_path / "pylock.toml"
+    packages = "".join(
+        f"[[packages]]\nname = '{name}'\nversion = '{number}'\nwheels = [{{ url = 'https://a.example/"
+        f"{name}-{number}-py3-none-any.whl', hashes = {{ sha256 = '{'0' * 64}' }} }}]\n"
+        for name, number in (("tcmlib", "1.4.0"), ("tbb", "2022.1.0"), ("umf", "1.0.2"))
+    )
+    lock.write_text(f"lock-version = '1.0'\n{packages}")
+    request = LibraryRequest("onetbb", "2022", components, {}, lock=lock, store=tmp_path)
+    projects = distributions_of(request.family, components, "2022")
+    span = span_of(request.family, "2022", None, cap_to_driver=True)
+    wheels, found_version, _ = resolve(request, LINUX, projects, span, Progress(None))
+    assert [wheel.project for wheel in wheels] == list(projects.values())
+    assert found_version == version

@@ -191,11 +191,11 @@ def _version(
     versions = {wheel.project: wheel.version for wheel in wheels}
     if family.metapackage in versions:
         return versions[family.metapackage]
-    first_project = next(iter(projects.values()), None)
-    if first_project is not None and not family.metapackage:
-        return versions[first_project]
     for name, project in projects.items():
-        if family.components[name].has_version_of_family:
+        component = family.components[name]
+        if not family.metapackage and component.specifier is None:
+            return versions[project]
+        if component.has_version_of_family:
             return ".".join(versions[project].split(".")[:2])
     return request.version
 
