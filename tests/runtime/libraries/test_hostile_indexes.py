@@ -223,6 +223,14 @@ def test_addresses_that_are_none(url: str) -> None:
     assert "secret" not in str(excinfo.value.parts())
 
 
+@pytest.mark.parametrize("password", ["hush/hush", "hush?hush", "hush#hush"])
+def test_passwords_that_make_an_address_invalid(password: str) -> None:
+    """A password that had to be quoted in an address is not shown either."""
+    with pytest.raises(UserError, match="not a valid URL") as excinfo:
+        HttpTransport(f"https://me:{password}@a.example/simple/", {})
+    assert "hush" not in str(excinfo.value) + str(excinfo.value.where)
+
+
 def test_what_is_shown_of_an_address() -> None:
     """Neither a login nor what is behind the question mark."""
     assert safe_url("https://me:pw@x.example:8/a?token=1#b") == "https://x.example:8/a"

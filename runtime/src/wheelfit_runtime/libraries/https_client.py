@@ -278,7 +278,9 @@ def _require_https(url: str, *, loopback_allowed: bool = True) -> None:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError:
-        raise UserError("this is not a valid URL", where=safe_url(url)) from None
+        # An unquoted "/" or "?" in a password ends the host, so `safe_url` would see no login.
+        where = safe_url(url.rpartition("@")[2])
+        raise UserError("this is not a valid URL", where=where) from None
     is_loopback = parts.scheme == "http" and parts.hostname in _LOOPBACK
     if parts.hostname and (parts.scheme == "https" or (is_loopback and loopback_allowed)):
         return
