@@ -111,7 +111,7 @@ def examine_process(pid: int | None, view: SystemView | None = None) -> Examined
         )
     libraries.sort(key=lambda loaded: loaded.path)
     hashes = tuple(
-        (loaded.path, mapped_libraries.fingerprint(view, mapped.pid, loaded.file))
+        (loaded.path, mapped_libraries.sha256_of(view, mapped.pid, loaded.file))
         for group in _by_soname(libraries).values()
         if len(group) > 1
         for loaded in group

@@ -13,9 +13,9 @@ import pytest
 
 from wheelfit_runtime.platforms.probes.mapped_libraries import (
     MappedFile,
-    fingerprint,
     parse,
     read,
+    sha256_of,
     soname,
 )
 from wheelfit_runtime.platforms.system_view import SystemView
@@ -65,7 +65,7 @@ def test_this_process() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the file")
 def test_replaced_on_disk(tmp_path: Path) -> None:
-    """A file that was replaced since it was mapped has neither a SONAME nor a fingerprint."""
+    """A file that was replaced since it was mapped has neither a SONAME nor a hash."""
     here = SystemView()
     library = tmp_path / "libcrypto.so.3"
     shutil.copyfile(os.path.realpath(sys.executable), library)
@@ -77,7 +77,7 @@ def test_replaced_on_disk(tmp_path: Path) -> None:
         (file,) = (file for file in read(here, None).files if file.path == str(library))
     assert file.deleted
     assert soname(here, os.getpid(), file) is None
-    assert fingerprint(here, os.getpid(), file) is None
+    assert sha256_of(here, os.getpid(), file) is None
 
 
 def test_another_root(tmp_path: Path) -> None:
@@ -92,13 +92,13 @@ def test_another_root(tmp_path: Path) -> None:
     assert (found.program, len(found.files)) == ("trainer", 4)
     assert dict(found.environ) == {"CUDA_VISIBLE_DEVICES": "0", "HOME": "/x"}
     file = found.files[1]
-    assert fingerprint(machine, 42, file) is None
+    assert sha256_of(machine, 42, file) is None
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib/libcode.so.1").write_bytes(b"the machine's")
-    outside = fingerprint(machine, 42, file)
+    outside = sha256_of(machine, 42, file)
     (folder / "root/lib").mkdir(parents=True)
     (folder / "root/lib/libcode.so.1").write_bytes(b"the container's")
-    inside = fingerprint(machine, 42, file)
+    inside = sha256_of(machine, 42, file)
     assert outside is not None
     assert inside is not None
     assert inside != outside

@@ -106,6 +106,7 @@ def identify(name: str) -> AcceleratorLibrary | None:
         return AcceleratorLibrary(stem, "cuda", "", number, None, is_ambiguous=True)
     if (kind := _OPENMP.get(stem)) is not None:
         return AcceleratorLibrary(stem, "openmp", kind, number)
+    # OpenBLAS puts its version into the name, as in libopenblasp-r0.3.21.so.
     if (blas := _OPENBLAS.match(stem)) is not None:
         stem = blas[0]
     if (kind := _BLAS.get(stem)) is not None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.platforms.child_processes import abandon, signal_name
-from wheelfit_runtime.platforms.isolated.plugin_question import MAX_BYTES
+from wheelfit_runtime.platforms.isolated.plugin_question import MAX_ANSWER_BYTES
 from wheelfit_runtime.platforms.override_names import override_variables
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ Method = Literal["get_supported_configs", "get_all_configs"]
 
 _GRACE = 2.0
 """Seconds that killed processes get to disappear before they are abandoned (P-37)."""
-_MAX_ANSWER_SIZE = MAX_BYTES + 9
-"""Bytes of an answer with the line of its length, which has up to 8 digits (P-34)."""
+_MAX_MESSAGE_BYTES = MAX_ANSWER_BYTES + 9
+"""Bytes on the answer pipe: a line with the length, which has up to 8 digits, and the answer."""
 _MAX_CONTROL_BYTES = 1 << 16
 """Bytes on the control pipe; the child writes a few hundred."""
 _TAIL = 16 << 10
@@ -125,7 +125,7 @@ class _PluginChild:
         self._is_late = False
         self._received: dict[str, bytearray] = {}
         self._limits = {
-            "answer": _MAX_ANSWER_SIZE + 1,
+            "answer": _MAX_MESSAGE_BYTES + 1,
             "control": _MAX_CONTROL_BYTES,
             "output": _TAIL,
             "errors": _TAIL,
@@ -214,7 +214,7 @@ class _PluginChild:
                     if not self._receive(key.data, key.fd):
                         selector.unregister(key.fd)
                         open_pipes.discard(key.data)
-                if len(self._received["answer"]) > _MAX_ANSWER_SIZE and "leash" in our_ends:
+                if len(self._received["answer"]) > _MAX_MESSAGE_BYTES and "leash" in our_ends:
                     os.close(our_ends.pop("leash"))
                     end = time.monotonic() + _GRACE
         for name in open_pipes:  # pipes without a writer may still have bytes
@@ -275,8 +275,8 @@ class _PluginChild:
             from wheelfit_runtime.platforms.isolated.confinement import PROCESSES
 
             return f"it started more than {PROCESSES} processes"
-        if len(self._received["answer"]) > _MAX_ANSWER_SIZE:
-            return f"its answer is larger than {MAX_BYTES >> 20} MiB"
+        if len(self._received["answer"]) > _MAX_MESSAGE_BYTES:
+            return f"its answer is larger than {MAX_ANSWER_BYTES >> 20} MiB"
         if self._is_late or limit == "late":
             return f"it did not answer within {self._deadline:g} s"
         if "confined" not in messages:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MAX_BYTES = 8 << 20
-"""Of an answer (P-34)."""
+MAX_ANSWER_BYTES = 8 << 20
+"""The largest answer (P-34)."""
 MAX_FEATURES = 64
 MAX_VALUES = 100_000
 FLAGS = ("all_properties_compatible", "is_aot_plugin", "is_build_plugin")
@@ -109,7 +109,7 @@ class _AnswerReader:
     """A reader of a plugin's answer, which may be of any size."""
 
     def __init__(self) -> None:
-        self._bytes_left = MAX_BYTES
+        self._bytes_left = MAX_ANSWER_BYTES
 
     def configs(self, configs: object, method: str) -> list[dict[str, Any]]:
         """Return the features with their attributes as plain data (P-27, P-31)."""
@@ -137,11 +137,11 @@ class _AnswerReader:
 
     def plain(self, value: object) -> Any:
         """Return a value for JSON; for other types only their name: ``{"kind": …}``."""
-        self._bytes_left -= 16
+        self._bytes_left -= 16  # of a number, or of quotes, separators and the name of a type
         if isinstance(value, str):
             self._bytes_left -= len(value)
         if self._bytes_left < 0:
-            raise Failed(f"its answer is larger than {MAX_BYTES >> 20} MiB")
+            raise Failed(f"its answer is larger than {MAX_ANSWER_BYTES >> 20} MiB")
         if value is None or value is True or value is False:
             return value
         if isinstance(value, str):

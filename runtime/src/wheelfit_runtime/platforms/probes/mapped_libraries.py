@@ -119,7 +119,7 @@ def soname(view: SystemView, pid: int, file: MappedFile) -> str | None:
         return read_soname(stream)
 
 
-def fingerprint(view: SystemView, pid: int, file: MappedFile) -> str | None:
+def sha256_of(view: SystemView, pid: int, file: MappedFile) -> str | None:
     """Return the SHA-256 of a mapped file, or None if it cannot be read any more."""
     stream = _open(view, pid, file)
     if stream is None:

@@ -21,7 +21,7 @@ NAMESPACE = "aarch64"
 
 _VERSION = "version"
 _VERSIONS = tables.VERSIONS  # newest first
-_ABILITIES = (*tables.FEATURES, *tables.APPENDED)
+_FEATURES = (*tables.FEATURES, *tables.APPENDED)
 _LAST_FROM_BITS = "8.4a"  # P-112: no bit shows the other additions of 8.5
 _FIRST_OF_CORES = "8.5a"
 _BASELINE = "8a"
@@ -77,7 +77,7 @@ def supported(cpu: Cpu, *, bits_decide: bool = True, reference: bool = False) ->
     """
     version = _version(cpu, bits_decide=bits_decide)
     flags = cpu.flags or frozenset()
-    features = tables.FEATURES if reference else _ABILITIES
+    features = tables.FEATURES if reference else _FEATURES
     warnings = cpu.warnings
     if cpu.flags is None:
         warning = "the features of the processor could not be detected; only 8a is assumed"
@@ -201,6 +201,6 @@ PROVIDER = BuiltInProvider(
     NAMESPACE,
     tables.DATA_VERSION,
     _find,
-    {_VERSION: _VERSIONS.__contains__, **dict.fromkeys(_ABILITIES, "on".__eq__)},
+    {_VERSION: _VERSIONS.__contains__, **dict.fromkeys(_FEATURES, "on".__eq__)},
     overrides=_override_evidence,
 )
