@@ -9,6 +9,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from unittest.mock import Mock
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
@@ -906,6 +907,17 @@ class TestFaults:
         assert str(error) in read(site, "/project/some/1.0/else/", 503).text
         index.error = None
         assert "some" in read(site, "/").text
+
+    def test_unavailable_metadata(self, tmp_path: Path) -> None:
+        """METADATA that cannot be read for the moment is not missing later."""
+        index = MemoryIndex(stamped=True)
+        path = build_wheel(tmp_path, "some", "1.0", metadata_extra=[("Summary", "short text")])
+        index.add_wheel(path)
+        site = Site(index)
+        index.content = Mock(side_effect=StorageUnavailable("no answer"))  # type: ignore[method-assign]
+        assert "no answer" in read(site, "/project/some/1.0/", 503).text
+        del index.content
+        assert "short text" in read(site, "/project/some/1.0/").text
 
 
 class TestManyEntries:

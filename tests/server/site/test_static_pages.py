@@ -8,8 +8,11 @@ from urllib.parse import unquote, urljoin, urlsplit
 import pytest
 from cli.running import Runner
 from server.site.documents import Document
-from server.site.indexes import DOCUMENT
+from server.site.indexes import DOCUMENT, MemoryIndex
 
+from wheelfit.errors import StorageUnavailable
+from wheelfit.server.messages import Request
+from wheelfit.server.site.site import Site
 from wheelfit.testing.wheels import build_wheel
 
 pytest.importorskip("jinja2", reason="needs the extra `server`")
@@ -96,6 +99,32 @@ def test_damaged_list_of_pages(run: Runner, wheels: Path) -> None:
     (wheels / "project" / "pages.json").write_text("[")
     run("index", "generate", wheels, "--site")
     assert len(pages(wheels)) == 6
+
+
+def test_many_releases(run: Runner, tmp_path: Path) -> None:
+    """The page of a project lists all releases, since there are no further pages."""
+    for number in range(101):
+        build_wheel(tmp_path, "often", f"1.{number}")
+    run("index", "generate", tmp_path, "--site")
+    links = pages(tmp_path)["project/often/index.html"].links
+    assert {f"1.{number}/" for number in range(101)} <= set(links)
+    assert not [link for link in links if link.startswith("?")]
+
+
+@pytest.mark.parametrize(
+    ("failing", "path"), [("projects", "/"), ("content", "/project/some/1.0/")]
+)
+def test_unavailable_storage(failing: str, path: str, tmp_path: Path) -> None:
+    """No page is made of an index that cannot be read at the moment."""
+    index = MemoryIndex(stamped=True)
+    index.add_wheel(build_wheel(tmp_path, "some", "1.0"))
+
+    def fail(*_: object) -> None:
+        raise StorageUnavailable("no answer")
+
+    setattr(index, failing, fail)
+    with pytest.raises(StorageUnavailable, match="no answer"):
+        Site(index, is_static=True)(Request("GET", path))
 
 
 def test_links_to_letters(run: Runner, tmp_path: Path) -> None:

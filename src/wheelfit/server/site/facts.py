@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from packaging.metadata import RawMetadata, parse_email
 
 from wheelfit.core.filename import release_of
+from wheelfit.errors import StorageUnavailable
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.resolution.explain import Explanation, explain_choice
 from wheelfit.resolution.listing import Listing, Release, Wheel, sort_page
@@ -45,6 +46,8 @@ _MAX_DESCRIPTION_LENGTH = 100_000
 _MAX_FIELD_LENGTH = 1_000
 _MAX_ITEMS = 40
 _MAX_REQUIREMENTS = 200
+_Link = tuple[str, str]
+"""A text and its URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +62,10 @@ class WheelDescription:
     """Whether the description was cut."""
     author: str = ""
     license: str = ""
-    links: tuple[tuple[str, str], ...] = ()
-    """Text and URL of links that a browser may follow."""
-    other_links: tuple[tuple[str, str], ...] = ()
-    """Text and URL of those that are not shown as links."""
+    links: tuple[_Link, ...] = ()
+    """Links that a browser may follow."""
+    other_links: tuple[_Link, ...] = ()
+    """Those that are not shown as links."""
     requires_python: str = ""
     keywords: tuple[str, ...] = ()
     classifiers: tuple[str, ...] = ()
@@ -211,8 +214,8 @@ class SiteFacts:
 def _signature(page: ProjectPage) -> str:
     digest = hashlib.sha256()
     for file in page.files:
-        promised = sorted(file.hashes.items())
-        facts = (file.filename, promised, file.yanked, file.requires_python, file.upload_time)
+        hashes = sorted(file.hashes.items())
+        facts = (file.filename, hashes, file.yanked, file.requires_python, file.upload_time)
         digest.update(repr(facts).encode("utf-8", "backslashreplace"))
     return digest.hexdigest()
 
@@ -248,6 +251,8 @@ def _about(files: Files, release: Release) -> WheelDescription:
     wheel = _described(release)
     try:
         raw = _metadata(files, wheel)
+    except StorageUnavailable:
+        raise  # for the moment only: the result is cached
     except WheelfitError as error:
         return WheelDescription(problem=f"{wheel.filename.text}: {error.message}")
     description = str(raw.get("description") or "").replace("\r\n", "\n").strip("\n")
@@ -296,10 +301,7 @@ def _list_field(raw: Mapping[str, object], name: str) -> tuple[str, ...]:
     return tuple(str(text).strip()[:_MAX_FIELD_LENGTH] for text in texts[:_MAX_ITEMS] if text)
 
 
-Link = tuple[str, str]
-
-
-def _links(raw: Mapping[str, object]) -> tuple[tuple[Link, ...], tuple[Link, ...]]:
+def _links(raw: Mapping[str, object]) -> tuple[tuple[_Link, ...], tuple[_Link, ...]]:
     """Return the links of the metadata, and the URLs that must not be links."""
     addresses: dict[str, str] = {}
     if home := _field(raw, "home_page"):

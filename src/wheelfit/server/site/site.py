@@ -16,7 +16,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.versions import version_of
 from wheelfit.errors import StorageUnavailable
-from wheelfit.server.messages import Request, Response, content_response, etag_of
+from wheelfit.server.messages import SECURITY_HEADERS, Request, Response, content_response, etag_of
 from wheelfit.server.offering import withheld_reason
 from wheelfit.server.site.facts import ProjectFacts, ReleaseFacts, SiteFacts, is_web_address
 from wheelfit.server.site.links import ListPart, PageAddress, page_query, part_of, segment
@@ -56,15 +56,12 @@ if TYPE_CHECKING:
 
 
 _PAGE_HEADERS: Mapping[str, str] = {
+    **SECURITY_HEADERS,
     "cache-control": "no-cache",
     "content-security-policy": "default-src 'none'; style-src 'self'; img-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
-    "referrer-policy": "same-origin",
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
 }
 """The headers of every response: nothing is loaded but the style and the icon."""
 _TITLE = "Package index"
@@ -76,9 +73,12 @@ _RECENT_UPLOADS = 8
 _NEVER = "1970-01-01T00:00:00Z"
 _WHEELS_ON_A_PAGE = 200
 _ITEMS_OF_A_FILE = 5_000
+"""Items of a long list on a static page."""
 _LONGEST_SEARCH = 100
 _MAX_SIMILAR = 2_000
+"""Projects whose names are compared with a missing one."""
 _NO_URL = "INDEX_URL"
+"""The placeholder in commands where the address of the index is unknown."""
 
 
 class Group(NamedTuple):
@@ -87,7 +87,7 @@ class Group(NamedTuple):
     name: str
     machines: tuple[tuple[str, str, str], ...]
     """Name, description and label of each."""
-    takes: tuple[tuple[str, int], ...]
+    label_counts: tuple[tuple[str, int], ...]
     """The number of machines by label."""
 
 
@@ -102,9 +102,9 @@ class _Page(NamedTuple):
 class Site:
     """The pages of an index for people: an `Application`.
 
-    ``/``, ``/project/{project}/``, ``/project/{project}/{version}/``, below that ``which/``,
-    ``feed.xml`` of the index and of each project, and ``/site.css``. All links are relative, so it
-    can be mounted anywhere; ``simple/`` and ``files/`` beside it are
+    It serves ``/``, ``/project/{project}/``, ``/project/{project}/{version}/``, below that
+    ``which/``, ``feed.xml`` of the index and of each project, and ``/site.css``. All links are
+    relative, so it can be mounted anywhere; ``simple/`` and ``files/`` beside it are
     `wheelfit.server.simple.SimpleIndex`.
 
     :param public_url: the public address of the front page, for the commands; None: unknown.
@@ -114,7 +114,7 @@ class Site:
         index does not list are left out. None: unknown, unless all pages are read anyway.
     :param takes_uploads: whether ``legacy/`` beside the front page takes uploads.
     :param is_static: whether the pages are written into files: without forms, and without further
-        pages of long lists.
+        pages of long lists; an index that cannot be read is then an error, and no page.
     :param advisories: the known vulnerabilities of releases; None: none are shown.
     :param list_timeout: seconds for which the list of projects reads their pages, which a mirror
         may have to fetch; later projects have their names alone.
@@ -138,7 +138,7 @@ class Site:
         self._trusts_host = trusts_host
         self._list_timeout = list_timeout if not is_static else float("inf")
         self._is_static = is_static
-        self._uploads = recent or (self._uploads_of_pages if is_static else tuple)
+        self._read_uploads = recent or (self._uploads_of_pages if is_static else tuple)
         self._facts = SiteFacts(index)
         self._templates = Templates()
         folder = resources.files("wheelfit.server.site")
@@ -159,6 +159,8 @@ class Site:
         try:
             page = self._route(request, segments) or self._missing_page(segments)
         except (NetworkError, StorageUnavailable) as error:
+            if self._is_static:
+                raise
             page = _problem(503, "The index cannot be read now", error)
         except UserError as error:
             page = _problem(400, "The request is invalid", error)
@@ -261,13 +263,12 @@ class Site:
         requested = canonicalize_name(search)
         similar_names = [name for name in self._index.projects() if name[:2] == requested[:2]]
         close = get_close_matches(requested, similar_names[:_MAX_SIMILAR], n=5)
-        values = {**_problem_values("Page not found"), "close": close, "search": search}
-        return _Page("problem.html", values, 404)
+        return _problem(404, "Page not found", close=close, search=search)
 
     def _recent(self, readable: Iterable[NormalizedName]) -> list[RecentUpload]:
         """Return the releases of readable projects that were uploaded to lately, newest first."""
         names = set(readable)
-        return [upload for upload in self._uploads() if upload.project in names]
+        return [upload for upload in self._read_uploads() if upload.project in names]
 
     def _uploads_of_pages(self) -> list[RecentUpload]:
         uploads: list[RecentUpload] = []
@@ -332,7 +333,7 @@ class Site:
         if project is None:
             return None
         newest = project.newest
-        part = part_of(tuple(project.listing.releases), query, _RELEASES_ON_A_PAGE)
+        part = self._part(tuple(project.listing.releases), query, _RELEASES_ON_A_PAGE)
         rows = []
         for version in part.items:
             release = project.listing.releases[version]
@@ -510,12 +511,16 @@ class Site:
         return content_response(request, content, size, etag=etag, headers=headers)
 
 
-def _problem(status: int, heading: str, error: WheelfitError | None = None) -> _Page:
-    return _Page("problem.html", _problem_values(heading, error), status)
-
-
-def _problem_values(heading: str, error: WheelfitError | None = None) -> dict[str, Any]:
-    return {"heading": heading, "error": error, "close": (), "search": ""}
+def _problem(
+    status: int,
+    heading: str,
+    error: WheelfitError | None = None,
+    *,
+    close: Sequence[str] = (),
+    search: str = "",
+) -> _Page:
+    values = {"heading": heading, "error": error, "close": close, "search": search}
+    return _Page("problem.html", values, status)
 
 
 def _requirement(name: NormalizedName, version: Version | None) -> str:
