@@ -453,3 +453,13 @@ def test_reproducible_pages(
     # What an earlier run left behind is not a page.
     pages = [{k: v for k, v in one.items() if k.endswith(("html", "index.json"))} for one in trees]
     assert pages[0] == pages[1]
+
+
+def test_unreadable_page(tmp_path: Path) -> None:
+    """The error for a file of the target that cannot be read does not mention writing."""
+    (tmp_path / "simple" / "index.html").mkdir(parents=True)
+    target = FolderTarget(tmp_path)
+    with pytest.raises(FileProblem, match="the file cannot be read: "):
+        target.read("simple/index.html")
+    with pytest.raises(FileProblem, match="the file cannot be copied: "):
+        target.fetch("simple/index.html", tmp_path / "copy")

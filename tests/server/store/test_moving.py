@@ -24,6 +24,7 @@ from wheelfit.server.store.tokens import issue_token, open_stage, valid_token
 from wheelfit.server.uploads.accepting import AcceptedUpload
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit_runtime.errors import FileProblem
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 LIBRARY = {"blas": {"library": ["mkl"]}}
@@ -201,6 +202,13 @@ def test_invalid_exports(line: bytes, tmp_path: Path) -> None:
         with raises_code("file-problem"):
             import_store(tmp_path / "there", one)
         assert contents(one) == before
+
+
+def test_unreadable_export(tmp_path: Path) -> None:
+    """Records that cannot be read are not reported as an unfinished export."""
+    (tmp_path / "there" / RECORDS).mkdir(parents=True)
+    with pytest.raises(FileProblem, match="the file cannot be read: "):
+        check_export(tmp_path / "there")
 
 
 def test_import_into_a_store_with_tokens(tmp_path: Path) -> None:

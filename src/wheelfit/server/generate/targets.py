@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from wheelfit.errors import EnvironmentBusy, LinkRefused
+from wheelfit.server.generate.collection import unreadable_file
 from wheelfit.server.generate.manifest import MANIFEST
 from wheelfit.sources.cache_locks import lock_open_file
 from wheelfit.wheels.native_file_system import NATIVE
@@ -34,8 +35,8 @@ FILES = "files"
 """The folder of a target into which files are copied."""
 _STAGING = f"{SIMPLE}/.staging"
 _LOCK = f"{SIMPLE}/.lock"
-_LARGEST = 1 << 30
-"""Bytes of a page that is read."""
+_MAX_PAGE_SIZE = 1 << 30
+"""Bytes of the largest page that is read."""
 _PIECE = 1 << 20
 
 
@@ -180,13 +181,13 @@ class FolderTarget:
         """
         try:
             if self._locked_folder is not None:
-                return self._locked_folder.read(path, _LARGEST)
+                return self._locked_folder.read(path, _MAX_PAGE_SIZE)
             with RootedFolder(self._folder) as root:
-                return root.read(path, _LARGEST)
+                return root.read(path, _MAX_PAGE_SIZE)
         except (FileNotFoundError, NotADirectoryError, ValueError):
             return None  # also for a path that leads out of the folder
         except OSError as error:
-            raise _write_error(self._folder / path, error) from error
+            raise unreadable_file(self._folder / path, error) from error
 
     def fetch(self, path: str, destination: Path) -> bool:
         """Copy a file of any size out of the folder; return False if it does not exist."""
@@ -197,7 +198,8 @@ class FolderTarget:
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:
-            raise _write_error(self._folder / path, error) from error
+            message = f"the file cannot be copied: {os_reason(error)}"
+            raise FileProblem(message, where=str(self._folder / path)) from error
         return True
 
     def missing(
@@ -215,7 +217,7 @@ class FolderTarget:
         if not stat.S_ISREG(status.st_mode) or status.st_size != file.size:
             return False
         if file.sha256[:16] in file.path:
-            return True
+            return True  # no file with other content has this path
         with open(self._root.open(file.path), "rb") as content:  # noqa: PTH123 - by its handle
             return hashlib.file_digest(content, "sha256").hexdigest() == file.sha256
 
@@ -255,6 +257,7 @@ class FolderTarget:
                 raise _write_error(self._folder / folder, error) from error
 
     def _stage(self, source: Path | bytes) -> str:
+        """Write a file below the staging folder; return its path."""
         root = self._root
         try:
             if not self._staged_count:
@@ -362,5 +365,5 @@ def _locked(root: RootedFolder) -> Iterator[bool]:
         os.close(descriptor)
 
 
-def _write_error(path: Path, error: BaseException) -> FileProblem:
+def _write_error(path: Path, error: OSError) -> FileProblem:
     return FileProblem(f"the file cannot be written: {os_reason(error)}", where=str(path))

@@ -19,7 +19,7 @@ from wheelfit.server.store.blobs import FILE_MODE, Blobs, make_folder, reporting
 from wheelfit.server.store.database import MIGRATIONS, Database, Execute, Row, Value, insert
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.wheels.atomic_write import new_file, write_all
-from wheelfit_runtime.errors import FileProblem, IntegrityError
+from wheelfit_runtime.errors import FileProblem, IntegrityError, os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -71,9 +71,9 @@ def export_index(database: Database, blobs: Blobs, folder: Path, progress: Progr
                 for table, row in _rows(execute):
                     write_all(lines, _line({"table": table, "row": row}))
                     rows += 1
-                wanted = _contents(execute)
-            copied = _copy(wanted, blobs, FolderBlobs(folder / FILES), progress)
-    return MovedIndex(len(wanted), copied, sum(wanted.values()), rows)
+                sizes = _sizes_of_files(execute)
+            copied = _copy(sizes, blobs, FolderBlobs(folder / FILES), progress)
+    return MovedIndex(len(sizes), copied, sum(sizes.values()), rows)
 
 
 def check_export(folder: Path) -> dict[str, int]:
@@ -84,20 +84,20 @@ def check_export(folder: Path) -> dict[str, int]:
     return {
         str(row.get("sha256")): int(row.get("size") or 0)
         for table, row in _read(folder / RECORDS)
-        if table == "file"
+        if table == _FILE_TABLE
     }
 
 
 def import_index(
     folder: Path,
-    wanted: Mapping[str, int],
+    sizes: Mapping[str, int],
     database: Database,
     blobs: Blobs,
     progress: Progress,
 ) -> MovedIndex:
     """Import an exported index into an empty store: bytes first, then all records or none.
 
-    :param wanted: the result of `check_export`.
+    :param sizes: the sizes of files by digest, as `check_export` returns them.
     :raises FileProblem: the store has an index already, or the records contradict each other.
     :raises IntegrityError: a file does not match its hash.
     :raises StorageUnavailable: the store does not answer.
@@ -105,7 +105,7 @@ def import_index(
     database.deadlines = (_TIMEOUT, _TIMEOUT)
     with database.reading() as execute:
         _check_empty(execute)
-    copied = _copy(wanted, FolderBlobs(folder / FILES), blobs, progress)
+    copied = _copy(sizes, FolderBlobs(folder / FILES), blobs, progress)
     rows = 0
     with database.writing() as execute:
         _check_empty(execute)
@@ -118,14 +118,14 @@ def import_index(
                     f"the file is not an export: {error}", where=str(folder / RECORDS)
                 ) from None
             rows += 1
-    return MovedIndex(len(wanted), copied, sum(wanted.values()), rows)
+    return MovedIndex(len(sizes), copied, sum(sizes.values()), rows)
 
 
-def _copy(wanted: Mapping[str, int], source: Blobs, target: Blobs, progress: Progress) -> int:
+def _copy(sizes: Mapping[str, int], source: Blobs, target: Blobs, progress: Progress) -> int:
     """Copy the contents that the target lacks, and return how many."""
-    progress.start(sum(wanted.values()))
+    progress.start(sum(sizes.values()))
     copied = 0
-    for sha256, size in wanted.items():
+    for sha256, size in sizes.items():
         if target.size(sha256) != size:
             stored_size = source.size(sha256)
             if stored_size is None:
@@ -145,7 +145,7 @@ def _copy(wanted: Mapping[str, int], source: Blobs, target: Blobs, progress: Pro
     return copied
 
 
-def _contents(execute: Execute) -> dict[str, int]:
+def _sizes_of_files(execute: Execute) -> dict[str, int]:
     return dict(execute("SELECT DISTINCT sha256, size FROM file ORDER BY sha256"))
 
 
@@ -177,13 +177,12 @@ def _rows(execute: Execute) -> Iterator[tuple[str, dict[str, object]]]:
     for table, columns in _tables().items():
         names = ", ".join(columns)
         sql = f"SELECT {names} FROM {table}"  # noqa: S608 - ours
-        rows: Iterable[Row] = (
-            _by_project(execute, sql)
-            if table == _FILE_TABLE
-            else _by_serial(execute, sql)
-            if table == _AUDIT_TABLE
-            else sorted(execute(sql), key=repr)
-        )
+        if table == _FILE_TABLE:
+            rows: Iterable[Row] = _by_project(execute, sql)
+        elif table == _AUDIT_TABLE:
+            rows = _by_serial(execute, sql)
+        else:
+            rows = sorted(execute(sql), key=repr)
         for row in rows:
             yield (
                 table,
@@ -226,11 +225,15 @@ def _read(path: Path) -> Iterator[tuple[str, dict[str, Value]]]:
                 kinds = tables[entry["table"]]
                 values = {name: _value(value, kinds[name]) for name, value in entry["row"].items()}
                 yield entry["table"], values
-    except OSError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise FileProblem(
             "the folder has no finished export", where=str(path),
             hint="`wheelfit index export` writes this file last; run it again",
         ) from error  # fmt: skip
+    except OSError as error:
+        raise FileProblem(
+            f"the file cannot be read: {os_reason(error)}", where=str(path)
+        ) from error
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise FileProblem(f"the file is not an export: {error}", where=str(path)) from None
 
