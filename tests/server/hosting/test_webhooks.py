@@ -24,8 +24,10 @@ from wheelfit.server.hosting.settings import read_settings
 from wheelfit.server.hosting.webhooks import Webhook, WebhookDelivery
 from wheelfit.server.messages import Request, Response
 from wheelfit.server.store.audit import Action, Actor
+from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.opening import open_database
 from wheelfit.server.store.sql_records import Records
+from wheelfit.server.store.webhook_cursors import Cursor, WebhookCursors
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.errors import InvalidConfiguration
 
@@ -114,6 +116,14 @@ def test_delivery(index: Index, receiver: Receiver) -> None:
     assert receiver.headers[1]["x-wheelfit-delivery"] == "4"
     assert index.outcomes == ["delivered", "delivered"]
     assert not index.delivery(webhook).step()  # after a restart nothing is told again
+
+
+def test_new_cursor(index: Index) -> None:
+    """The cursor of a new webhook is returned as it is stored."""
+    index.change("clean")
+    cursors = WebhookCursors(index.records.database)
+    new = cursors.cursor("new", now=timestamp(NOW))
+    assert new == Cursor(1, 0, timestamp(NOW)) == cursors.cursor("new", now="later")
 
 
 def test_retries(index: Index, receiver: Receiver) -> None:

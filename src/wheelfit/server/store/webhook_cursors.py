@@ -36,8 +36,9 @@ class WebhookCursors:
         if not rows:
             with self._database.writing() as execute:
                 if not (rows := execute(sql, (webhook,))):
-                    rows = execute("SELECT COALESCE(MAX(serial), 0), 0, '' FROM audit")
-                    insert(execute, "webhook", id=webhook, serial=rows[0][0], attempts=0, due=now)
+                    (serial,) = execute("SELECT COALESCE(MAX(serial), 0) FROM audit")[0]
+                    insert(execute, "webhook", id=webhook, serial=serial, attempts=0, due=now)
+                    rows = [(serial, 0, now)]
         return Cursor(*rows[0])
 
     def move(self, webhook: str, before: Cursor, after: Cursor) -> bool:
