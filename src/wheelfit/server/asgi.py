@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wheelfit.server.forwarded import ForwardedRequest, TrustedProxies
-from wheelfit.server.messages import Application, Disconnect, Request, Response
+from wheelfit.server.messages import SECURITY_HEADERS, Application, Disconnect, Request, Response
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 
 
+FORM_SIZE = 32 << 20
+"""Bytes of the form around an uploaded file."""
 REASON = "wheelfit.reason"
 """The key of a scope for the reason phrase, for which ASGI has no field."""
 _PAUSE = 0.1
@@ -38,7 +40,7 @@ class ClientLimits:
 
     head_size: int = 32 << 10
     """Bytes of a request line and its headers together."""
-    body_size: int = (10 << 30) + (32 << 20)
+    body_size: int = (10 << 30) + FORM_SIZE
     """Bytes of a body: the largest file, and the form around it."""
     io_timeout: float = 30.0
     """Seconds for a head, and for the next bytes of a body, in either direction."""
@@ -75,12 +77,11 @@ class ServedRequest:
 
 
 class AsgiApplication:
-    """An ASGI application around an `Application`.
+    """An ASGI application around an `Application`, with `SECURITY_HEADERS` in every response.
 
     :param cached_response: called first, in the event loop; returns a response without waiting
-        for anything (no lock, no disk, no network), or None.
+        for anything (no disk, no network, no lock that is held for long), or None.
     :param on_served: called after every request, in the event loop.
-    :param headers: added to every response that lacks them.
     :param proxies: servers in front whose headers name the client; None: clients connect directly.
     """
 
@@ -92,7 +93,6 @@ class AsgiApplication:
         limits: ClientLimits = ClientLimits(),
         origin: str = "",
         on_served: Callable[[ServedRequest], None] | None = None,
-        headers: Iterable[tuple[str, str]] = (),
         proxies: TrustedProxies | None = None,
     ) -> None:
         self._application = application
@@ -100,7 +100,6 @@ class AsgiApplication:
         self._limits = limits
         self._origin = origin
         self._on_served = on_served
-        self._headers = tuple(headers)
         self._proxies = proxies
         self._threads = ThreadPoolExecutor(limits.threads, "request")
         # Separate, so that slow uploads do not block other requests.
@@ -140,7 +139,7 @@ class AsgiApplication:
             status = response.status
             if response.reason:
                 scope[REASON] = response.reason
-            await sender.send(response, self._raw_headers(response), body_reader)
+            await sender.send(response, _raw_headers(response), body_reader)
         except Disconnect:
             status = 499
         except Exception as caught:
@@ -156,6 +155,7 @@ class AsgiApplication:
     async def _respond(
         self, request: Request, body_reader: _RequestBody
     ) -> tuple[Response, Exception | None]:
+        """Return the response, and the unexpected error of the application, if there was one."""
         if self._cached_response is not None and not body_reader.has_body:
             response = self._cached_response(request)
             if response is not None:
@@ -180,16 +180,6 @@ class AsgiApplication:
                     503, "the server took too long to answer", {"retry-after": "2"}
                 ), None
             return Response.text(500, "the server failed to answer"), error
-
-    def _raw_headers(self, response: Response) -> list[tuple[bytes, bytes]]:
-        response_headers = response.headers
-        headers = [
-            *response_headers.items(),
-            *((name, value) for name, value in self._headers if name not in response_headers),
-        ]
-        if response.status != 304:
-            headers.append(("content-length", str(response.length)))
-        return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
 
 
 class _UnreadableBody(Exception):
@@ -221,7 +211,7 @@ class _RequestBody:
         self._limits = limits
         self._loop = loop
         self._buffer = b""
-        self._count = 0
+        self._received_size = 0
         self._started = time.monotonic()
 
     def read(self, size: int = -1) -> bytes:
@@ -248,12 +238,13 @@ class _RequestBody:
             self.is_complete = True
             raise Disconnect
         body: bytes = message.get("body", b"")
-        self._count += len(body)
+        self._received_size += len(body)
         self.is_complete = not message.get("more_body", False)
-        if self._count > self._limits.body_size:
+        if self._received_size > self._limits.body_size:
             raise _UnreadableBody(_too_large(self._limits))
         elapsed = time.monotonic() - self._started
-        if elapsed > self._limits.io_timeout and self._count < elapsed * self._limits.min_rate:
+        is_too_slow = self._received_size < elapsed * self._limits.min_rate
+        if elapsed > self._limits.io_timeout and is_too_slow:
             raise _UnreadableBody(_too_slow())
         return body
 
@@ -298,22 +289,21 @@ class _ResponseSender:
         await self._send(
             {"type": "http.response.start", "status": response.status, "headers": headers}
         )
-        body = response.body
-        if self._request.method == "HEAD" or response.status == 304:
-            body = ()
-        elif isinstance(body, tuple):
-            if body_reader.is_complete:
-                await self._send_piece(b"".join(body), is_last=True)
+        has_body = self._request.method != "HEAD" and response.status != 304
+        if has_body and isinstance(response.body, tuple):
+            is_last = body_reader.is_complete
+            await self._send_piece(b"".join(response.body), is_last=is_last)
+            if is_last:
                 return
-            await self._send_piece(b"".join(body))
-        else:
-            await self._stream(iter(body), watches_client=body_reader.is_complete)
+        elif has_body:
+            await self._stream(iter(response.body), watches_client=body_reader.is_complete)
             if self.sent != response.length:
                 raise ConnectionError(f"{self.sent} bytes of {response.length}")
         await body_reader.discard_rest()
         await self._send_piece(b"", is_last=True)
 
     async def _stream(self, pieces: Iterator[bytes], *, watches_client: bool) -> None:
+        """Send pieces; stop if the client disconnects, which is known only after its own body."""
         loop = asyncio.get_running_loop()
         disconnect = loop.create_task(self._wait_for_disconnect()) if watches_client else None
         is_complete = False
@@ -352,6 +342,13 @@ class _ResponseSender:
 def _with_tls(origin: str) -> str:
     """Return the origin of a server behind a trusted one that uses TLS."""
     return f"https:{origin.partition(':')[2]}"
+
+
+def _raw_headers(response: Response) -> list[tuple[bytes, bytes]]:
+    headers = {**SECURITY_HEADERS, **response.headers}
+    if response.status != 304:
+        headers["content-length"] = str(response.length)
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
 
 
 def _headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:

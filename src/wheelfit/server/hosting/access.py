@@ -33,6 +33,7 @@ BEARER = 'Bearer realm="wheelfit"'
 """The challenge for clients other than browsers, which must not store such a token."""
 _BASIC = 'Basic realm="wheelfit: tokens for reading", charset="UTF-8"'
 """The challenge that makes a browser prompt for a login, which it stores."""
+_VERBS: dict[Scope, str] = {"read": "read", "upload": "upload to", "admin": "administer"}
 
 
 class PermissionDenied(Exception):
@@ -94,16 +95,16 @@ class AuthenticatedUser(NamedTuple):
             raise PermissionDenied(403, f"a token of {OPERATOR} for all projects is needed")
 
     def require_stage(self, stage: str, *, now: datetime) -> None:
-        """Verify that a stage exists, and belongs to the visitor.
+        """Verify that a stage exists, and belongs to the user.
 
         :raises PermissionDenied: it belongs to another owner.
         :raises FileProblem: it does not exist.
         """
         self.require_scope("upload")
-        opened = next((record for record in self.records.stages() if record.id == stage), None)
-        if opened is None or opened.expires <= timestamp(now):
+        record = next((record for record in self.records.stages() if record.id == stage), None)
+        if record is None or record.expires <= timestamp(now):
             raise _no_stage(stage)
-        if opened.owner != self.token.owner and not is_operator(self.token):
+        if record.owner != self.token.owner and not is_operator(self.token):
             raise PermissionDenied(403, "this stage belongs to another owner")
 
     def require_whole_stage(
@@ -112,7 +113,7 @@ class AuthenticatedUser(NamedTuple):
         """Verify that a token permits changes of a whole stage.
 
         :raises PermissionDenied: as `require_stage`, or the token is not for all of its projects.
-        :raises FileProblem: as `require_stage`, or a project of it is invisible to the visitor.
+        :raises FileProblem: as `require_stage`, or a project of it is invisible to the user.
         """
         self.require_stage(stage, now=now)
         projects = sorted(self.records.staged_projects(stage))
@@ -124,9 +125,6 @@ class AuthenticatedUser(NamedTuple):
 
 def _no_stage(stage: str) -> FileProblem:
     return FileProblem("the stage does not exist", where=stage[:80])
-
-
-_VERBS: dict[Scope, str] = {"read": "read", "upload": "upload to", "admin": "administer"}
 
 
 def secret_of(request: Request, *, takes_basic: bool = True) -> str:

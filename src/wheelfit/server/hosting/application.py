@@ -26,7 +26,7 @@ from wheelfit.server.hosting.page_cache import PageCache
 from wheelfit.server.hosting.public_errors import public_error
 from wheelfit.server.hosting.readers import ReadableIndex, Reader, as_reader, is_shared
 from wheelfit.server.hosting.sessions import SESSION_ROOT, SessionApi
-from wheelfit.server.messages import SECURITY_HEADERS, Application, Request, Response
+from wheelfit.server.messages import Application, Request, Response
 from wheelfit.server.rebinding_guard import HostNames, is_cross_origin
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.store.audit import Actor
@@ -69,8 +69,6 @@ _RETRY_SOON = {"retry-after": "2"}
 _READY = frozenset({"/-/health", "/-/health/", "/-/health/ready"})
 _WRITE_ROUTES = frozenset({"legacy", SESSION_ROOT, "stage", "api"})
 """Routes with requests that change the index."""
-DEFAULT_HEADERS = tuple(SECURITY_HEADERS.items())
-"""Default headers of every response."""
 
 
 def route_of(path: str) -> str:
@@ -111,7 +109,7 @@ class HostedIndex:
         self._store = store
         self._bridges = bridges or {}
         self._rules = rules
-        self._is_private = "*" in rules.private
+        self._is_all_private = "*" in rules.private
         self._anonymous = Reader(rules.private, (), is_anonymous=True)
         self._publishing = publishing
         self._names = names
@@ -136,7 +134,7 @@ class HostedIndex:
             return self._health()
         if not self._rules.private:
             return self._pages.cached_response(request)
-        if self._is_private or "authorization" in request.headers:
+        if self._is_all_private or "authorization" in request.headers:
             return None  # the token has to be looked up in the database
         with as_reader(self._anonymous):
             return self._pages.cached_response(request)
@@ -203,8 +201,8 @@ class HostedIndex:
     def _read(self, request: Request, application: Application) -> Response:
         """Answer a read request by an application, with the projects that the reader may see."""
         reader = self._anonymous
-        if self._rules.private and ("authorization" in request.headers or self._is_private):
-            reader = Reader(self._rules.private, self._visitor(request).token.projects)
+        if self._rules.private and ("authorization" in request.headers or self._is_all_private):
+            reader = Reader(self._rules.private, self._authenticate(request).token.projects)
         with as_reader(reader):
             response = application(request)
         if response.status == 503:  # of the pages for people
@@ -215,7 +213,7 @@ class HostedIndex:
             else response
         )
 
-    def _visitor(self, request: Request, *, takes_basic: bool = True) -> AuthenticatedUser:
+    def _authenticate(self, request: Request, *, takes_basic: bool = True) -> AuthenticatedUser:
         records = self._store.records
         return authenticate(request, records, now=self._now(), takes_basic=takes_basic)
 
@@ -225,7 +223,7 @@ class HostedIndex:
         if request.method != "POST":
             return Response.text(405, "uploads are posted here", {"allow": "POST"})
         # Before the body is read, so that requests without permission cost nothing.
-        user, attempt = self._visitor(request), AttemptedChange("upload")
+        user, attempt = self._authenticate(request), AttemptedChange("upload")
         with user.recording_refusals(attempt):
             return self._accept_upload(request, user, attempt, stage)
 
@@ -278,7 +276,7 @@ class HostedIndex:
     def _serve_stage(self, request: Request, stage: str, rest: Sequence[str]) -> Response:
         """Answer a request to a stage, of a client with a token or the secret of the stage."""
         if rest in (["legacy"], ["legacy", ""]):
-            self._visitor(request).require_stage(stage, now=self._now())
+            self._authenticate(request).require_stage(stage, now=self._now())
             if self._store.sessions.session(stage) is not None:
                 return Response.text(
                     409, f"files of this stage come through its session, at /{SESSION_ROOT}/"
@@ -287,13 +285,13 @@ class HostedIndex:
         if rest[:1] not in (["simple"], ["files"]):
             return Response.text(404, "there is no such page")
         secret = secret_of(request)
-        with_secret = (
+        secret_stage = (
             stage_of_secret(self._store.records, secret, now=self._now()) if secret else None
         )
-        if with_secret is not None and with_secret.id == stage:
+        if secret_stage is not None and secret_stage.id == stage:
             return self._serve_staged_files(request, stage, rest, ())
         # Otherwise the secret is the token of a user, who may own the stage.
-        user = self._visitor(request)
+        user = self._authenticate(request)
         reader = Reader(self._rules.private, user.token.projects)
         user.require_whole_stage(stage, reader.may_read, now=self._now())
         return self._serve_staged_files(request, stage, rest, user.token.projects)
@@ -330,7 +328,7 @@ class HostedIndex:
 
     def _serve_session(self, request: Request, segments: Sequence[str]) -> Response:
         """Answer a request to a publishing session (PEP 694)."""
-        identify = partial(self._visitor, request)
+        identify = partial(self._authenticate, request)
         api = SessionApi(request, self._store, self._rules, self._now, identify, self._log)
         response = api.respond(segments)
         if "publish" in segments and response.status < 300:
@@ -366,7 +364,7 @@ class HostedIndex:
 
     def _serve_metrics(self, request: Request) -> Response:
         if self._rules.metrics == "operator":
-            self._visitor(request, takes_basic=False).require_operator()
+            self._authenticate(request, takes_basic=False).require_operator()
         headers = {"content-type": self._metrics.content_type, "cache-control": "no-store"}
         return Response.of(200, self._metrics.exposition(), headers)
 
@@ -377,7 +375,7 @@ class HostedIndex:
             # Forms of other sites cannot send this type, and scripts of theirs only after the
             # browser has asked the server.
             return Response.text(415, "a request to the API needs Content-Type: application/json")
-        user = self._visitor(request, takes_basic=False)
+        user = self._authenticate(request, takes_basic=False)
         body = read_json_body(request) if is_post else JsonBody(dict(parse_qsl(request.query)))
         api = HostingApi(self._store.with_actor(user.actor), self._rules, self._now, user, body)
         attempt = api.attempted_change(request.method, segments)

@@ -16,7 +16,7 @@ from wheelfit.errors import StorageUnavailable
 from wheelfit.server.asgi import AsgiApplication, ServedRequest
 from wheelfit.server.forwarded import TrustedProxies
 from wheelfit.server.hosting.access import OPERATOR
-from wheelfit.server.hosting.application import DEFAULT_HEADERS, HostedIndex, route_of
+from wheelfit.server.hosting.application import HostedIndex, route_of
 from wheelfit.server.hosting.logs import Log, choose_log_format, library_messages, traceback_of
 from wheelfit.server.hosting.metrics import Metrics
 from wheelfit.server.hosting.public_errors import PublicErrorsIndex, public_error
@@ -54,13 +54,14 @@ if TYPE_CHECKING:
 
 
 _TOKEN_FILE = "admin-token"  # noqa: S105 - the name of a file
-_FIRST_INHERITED = 3
+_FIRST_INHERITED_FD = 3
 _UMASK = 0o027
 _CLEANING_INTERVAL = 3600.0
 _CLEANING_END_TIMEOUT = 5.0
-_CHECK_INTERVAL = 0.1
+_DEADLINE_CHECK_INTERVAL = 0.1
 _MIRROR_ANSWER_TIMEOUT = 120.0
 _GRACE = timedelta(days=1)
+"""The age from which unused data is removed."""
 
 
 class ServerAddress(NamedTuple):
@@ -169,7 +170,6 @@ def run_server(
             limits=limits,
             origin=url,
             on_served=_recorder(log, metrics, access_log=settings.access_log),
-            headers=DEFAULT_HEADERS,
             proxies=TrustedProxies(settings.trusted_proxies, settings.proxy_headers)
             if settings.trusted_proxies
             else None,
@@ -216,7 +216,7 @@ def _listening(settings: ServerSettings, environ: Mapping[str, str]) -> Iterator
                 "systemd must pass exactly one socket",
                 where="LISTEN_FDS",
             )
-        fd = _FIRST_INHERITED
+        fd = _FIRST_INHERITED_FD
     with listen_at(settings.host, settings.port) if fd is None else listen_on(fd) as listener:
         yield listener
 
@@ -283,7 +283,7 @@ def _watching(probes: Mapping[Dependency, Callable[[], None]], log: Log) -> Iter
         log("dependency", name=dependency.name, state=fault or "ready", **facts)
 
     def cancel_overdue() -> None:
-        while not stop.wait(_CHECK_INTERVAL):
+        while not stop.wait(_DEADLINE_CHECK_INTERVAL):
             for dependency in probes:
                 dependency.cancel_overdue()
 

@@ -15,7 +15,7 @@ from wheelfit.core import strict_toml
 from wheelfit.core.project_patterns import check_patterns, normalised
 from wheelfit.core.sizes import parse_size
 from wheelfit.core.table_reader import FirstFault, Table
-from wheelfit.server.asgi import ClientLimits
+from wheelfit.server.asgi import FORM_SIZE, ClientLimits
 from wheelfit.server.hosting.access import OPERATOR
 from wheelfit.server.hosting.administration import parse_seconds
 from wheelfit.server.hosting.api import HostingRules
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
 PREFIX = "WHEELFIT_SERVER_"
 """The prefix of variables: ``WHEELFIT_SERVER_PUBLIC_URL`` sets ``public-url``."""
-_LARGEST_FILE = 1 << 20
-_LONGEST_SPAN = 36_500 * 86400.0
+_MAX_FILE_SIZE = 1 << 20
+_MAX_SECONDS = 36_500 * 86400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def read_settings(
     :raises InvalidConfiguration: a setting is invalid.
     :raises FileProblem: the file cannot be read.
     """
-    content = _read(file)
+    content = _read_file(file)
     tables = Table(
         {key: content.pop(key) for key in _TABLES if not isinstance(content.get(key, ""), str)},
         FirstFault(InvalidConfiguration, str(file)),
@@ -138,7 +138,7 @@ def read_settings(
         access_log=values["access-log"],
         shutdown_timeout=values["shutdown-timeout"],
         limits=ClientLimits(
-            body_size=values["max-file-size"] + (32 << 20), connections=values["max-connections"]
+            body_size=values["max-file-size"] + FORM_SIZE, connections=values["max-connections"]
         ),
         rules=HostingRules(
             deletes=values["delete"],
@@ -326,12 +326,13 @@ def _by_project(table: Table) -> dict[NormalizedName, tuple[str, ...]]:
     }
 
 
-def _read(file: str | None) -> dict[str, object]:
+def _read_file(file: str | None) -> dict[str, object]:
+    """Return the content of a settings file: tables, and other values as flags have them."""
     if file is None:
         return {}
     path = Path(file)
     try:
-        if path.stat().st_size > _LARGEST_FILE:
+        if path.stat().st_size > _MAX_FILE_SIZE:
             raise InvalidConfiguration("the settings file is too large", where=file)
         content = strict_toml.load(path.read_bytes())
     except OSError as error:
@@ -375,7 +376,7 @@ def _number(minimum: int, maximum: int) -> Callable[[str], int]:
 
 def _span(text: str) -> float:
     seconds = parse_seconds(text)
-    if seconds > _LONGEST_SPAN:
+    if seconds > _MAX_SECONDS:
         raise ValueError(f"{text[:40]!r} is longer than a hundred years")
     return seconds
 

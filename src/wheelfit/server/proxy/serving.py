@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 from wheelfit.server.asgi import AsgiApplication, ClientLimits, ServedRequest
 from wheelfit.server.listening import listen_at, origin_of, serve
-from wheelfit.server.messages import SECURITY_HEADERS, Application
 from wheelfit.server.rebinding_guard import RebindingGuard, is_on_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
+
+    from wheelfit.server.messages import Application
 
 
 _LIMITS = ClientLimits(body_size=0, threads=64, response_timeout=300.0)
 """Requests have no bodies. A request that waits for an index behind the proxy blocks a thread."""
 _SHUTDOWN_TIMEOUT = 5
 """Seconds; most often a user waits at a terminal."""
-_HEADERS = tuple(SECURITY_HEADERS.items())
 
 
 def serve_on_network(
@@ -52,9 +52,7 @@ def serve_on_network(
             application = RebindingGuard(
                 application, (*host_names, host) if is_on_loopback(listener) else host_names
             )
-        asgi = AsgiApplication(
-            application, limits=limits, origin=origin, on_served=log_request, headers=_HEADERS
-        )
+        asgi = AsgiApplication(application, limits=limits, origin=origin, on_served=log_request)
         serve(
             asgi,
             listener,
