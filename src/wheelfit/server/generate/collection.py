@@ -120,7 +120,7 @@ _COLLECTED_SUFFIXES = (*ARCHIVES, ".whlx", _PROVENANCE, _YANKED, ".json")
 def walk(
     folder: Path, *, excluded: frozenset[Path] = frozenset(), prefix: str = ""
 ) -> Iterator[CollectedFile]:
-    """Yield every file that may matter, sorted by name in each folder, with a prefix of names."""
+    """Yield the files that may matter, sorted in each folder; their names start with a prefix."""
     if folder in excluded:
         return
     try:

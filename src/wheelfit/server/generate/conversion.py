@@ -26,6 +26,7 @@ from wheelfit.core.metadata import losses, read_document, write_document
 from wheelfit.errors import InvalidFilename
 from wheelfit.server.folder import describe_file
 from wheelfit.server.generate.generation import index_entry
+from wheelfit.server.generate.inspection import in_one_line
 from wheelfit.server.generate.manifest import MANIFEST, IndexManifest, read_manifest
 from wheelfit.server.generate.publishing import CHANGED_FILE, by_version, paths_of, publish
 from wheelfit.server.generate.request import GenerateResult
@@ -177,13 +178,13 @@ class _Conversion:
                 self.entries.append((release, self._publishable(file)))
         for file, name in wheels:
             self._add_wheel(file, name)
-        with_labels = {(name.name, name.version) for _, name in wheels if name.is_variant}
+        variant_releases = {(name.name, name.version) for _, name in wheels if name.is_variant}
         listed = [file for files in index_files.values() for file in files]
         bodies = iter(map_concurrently(listed, self.repository.read, most=_CONCURRENT_READS))
         for release, files in index_files.items():
             documents = [(file, next(bodies)) for file in files]
             self._add_document(release, documents)
-        for release in sorted(with_labels - index_files.keys()):
+        for release in sorted(variant_releases - index_files.keys()):
             self._add_document(release, [])
         self.entries.sort(key=lambda pair: (pair[0][1], pair[1].filename))
         self.result.entries = tuple(file for _, file in self.entries)
@@ -208,10 +209,7 @@ class _Conversion:
             document = combine(documents)
             written = self._write(document, location)
         except WheelfitError as error:
-            note = f": {error.note}" if error.note else ""
-            self.result.findings.append(
-                location.finding(UNCONVERTIBLE, " ".join(f"{error.message}{note}".split()))
-            )
+            self.result.findings.append(location.finding(UNCONVERTIBLE, in_one_line(error)))
             return
         if written is not None:
             entry, index_file = index_entry(release, written)
@@ -219,6 +217,7 @@ class _Conversion:
             self.entries.append((release, entry))
 
     def _write(self, document: VariantDocument, location: Location) -> bytes | None:
+        """Return a document in the current layout; None if parts would be lost without consent."""
         lost = losses(document)
         if lost and not self.accept_losses:
             self.result.findings += [location.finding(LOSSY, text) for text in lost]
@@ -233,7 +232,7 @@ class _Conversion:
         if path is not None and self.rewrite_wheels and name.is_variant:
             try:
                 new = self._rewrite_wheel(path, name)
-            except (WheelfitError, InvalidDocument) as error:
+            except WheelfitError as error:
                 self.result.findings.append(
                     Location(str(path)).finding(UNCONVERTIBLE, error.message)
                 )

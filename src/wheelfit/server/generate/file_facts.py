@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _VERSION = 2
 _START = re.compile(rb'(?:\{"version":\d+,"wheelfit":".*)?', re.DOTALL)
 """The first bytes of a cache: those that `FactsCache.save` writes, or none."""
+_CACHED_FIELDS = ("sha256", "requires_python", "metadata_sha256", "metadata_size")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +41,9 @@ class FileFacts:
     findings: tuple[Finding, ...] = ()
     """The reasons for which no index should accept the file (F-131)."""
     metadata: bytes | None = field(default=None, repr=False, compare=False)
-    """The METADATA; None if the facts are from the cache."""
+    """The METADATA; None if it is not in memory, as for facts from the cache."""
     document: VariantDocument | None = field(default=None, repr=False, compare=False)
-    """The ``variant.json``; None if the facts are from the cache."""
+    """The ``variant.json``; None if it is not in memory, as for facts from the cache."""
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the cached facts as plain data."""
@@ -60,9 +61,6 @@ class FileFacts:
             for values in data["findings"]
         )
         return cls(**{name: data[name] for name in _CACHED_FIELDS}, findings=findings)
-
-
-_CACHED_FIELDS = ("sha256", "requires_python", "metadata_sha256", "metadata_size")
 
 
 class FactsCache:
@@ -120,7 +118,7 @@ class FactsCache:
         try:
             if entry is None or entry[0] != key:
                 return None
-            data = bytes(entry[1].encode())
+            data: bytes = entry[1].encode()
         except (LookupError, TypeError, AttributeError):
             return None
         self._used_combined[release] = entry

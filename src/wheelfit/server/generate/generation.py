@@ -133,7 +133,7 @@ def generate(
             target,
             before,
             result,
-            only=options.releases,
+            keeps_others=bool(options.releases),
             other_pages=options.other_pages,
             prune=options.prune,
             progress=progress,

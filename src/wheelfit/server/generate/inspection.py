@@ -8,7 +8,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name, parse_sdist_filename
@@ -26,7 +26,7 @@ from wheelfit.server.generate.file_facts import FileFacts
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.bytes_source import BytesInMemory
 from wheelfit.wheels.dist_info import header_value
-from wheelfit_runtime.errors import FileProblem, InvalidDocument, InvalidWheel
+from wheelfit_runtime.errors import FileProblem, InvalidDocument, InvalidWheel, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 _MAX_THREADS = 8
 _LARGE = 1 << 20
+"""Bytes from which a file is hashed in pieces, and in parallel to others."""
 _MAX_IN_MEMORY = 5_000
 """Files whose METADATA and documents are kept until the index is written."""
 _REMEDY = "build the file again with a current build tool"
@@ -176,11 +177,9 @@ def _read_package_info(sdist: CollectedFile) -> bytes | None:
                     return archive.read(member)
         return None
     with tarfile.open(sdist.path, "r|gz") as archive:
-        for count, entry in enumerate(archive):
-            if count > _MAX_MEMBERS:
-                break
+        for entry in islice(archive, _MAX_MEMBERS):
             if _is_package_info(entry.name) and entry.size <= _LARGEST_METADATA:
-                with suppress(KeyError):
+                with suppress(KeyError):  # a link to a file that the archive does not have
                     file = archive.extractfile(entry)
                     return None if file is None else file.read()
     return None
@@ -233,7 +232,7 @@ def combined_document(wheels: Sequence[VariantWheel]) -> tuple[bytes | None, tup
     """
     ordered = sorted(wheels, key=lambda wheel: wheel.file.filename)
     # Equal bytes under the same label have the same meaning; parsing JSON takes longest.
-    read: dict[tuple[str, bytes], VariantDocument] = {}
+    read: set[tuple[str, bytes]] = set()
     documents: list[tuple[str, VariantDocument]] = []
     findings: list[Finding] = []
     for wheel in ordered:
@@ -252,7 +251,7 @@ def combined_document(wheels: Sequence[VariantWheel]) -> tuple[bytes | None, tup
             location = Location(where, "variant.json")
             findings.append(location.finding(checks.WRONG_LABEL, error.message))
             continue
-        read[label, data] = document
+        read.add((label, data))
         documents.append((where, document))
     if findings:
         return None, tuple(findings)
@@ -275,7 +274,7 @@ def combined_document(wheels: Sequence[VariantWheel]) -> tuple[bytes | None, tup
         written = write_document(combine(documents), accept_losses=False)
     except InvalidDocument as error:
         where = index_file_name(ordered[0].filename.name, ordered[0].filename.version)
-        return None, (Location(where).finding(checks.INCONSISTENT_WHEELS, _in_one_line(error)),)
+        return None, (Location(where).finding(checks.INCONSISTENT_WHEELS, in_one_line(error)),)
     return written, ()
 
 
@@ -291,7 +290,7 @@ def published_findings(index_file: CollectedFile, generated: bytes | None) -> It
     try:
         document = read_document(index_file.path.read_bytes(), where=index_file.name)
     except InvalidDocument as error:
-        yield location.finding(checks.UNREADABLE_DOCUMENT, _in_one_line(error))
+        yield location.finding(checks.UNREADABLE_DOCUMENT, in_one_line(error))
         return
     expected = read_document(generated, where=index_file.name)
     for key, is_equal in (
@@ -305,5 +304,6 @@ def published_findings(index_file: CollectedFile, generated: bytes | None) -> It
             )
 
 
-def _in_one_line(error: InvalidDocument) -> str:
-    return " ".join(f"{error.message}: {error.note}".split() if error.note else [error.message])
+def in_one_line(error: WheelfitError) -> str:
+    """Return the message and the note of an error in one line."""
+    return " ".join(": ".join(filter(None, (error.message, error.note))).split())

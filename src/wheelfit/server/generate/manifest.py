@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 MANIFEST = "simple/wheelfit.json"
 """The path of the manifest: beside the pages, so that it is removed with them."""
 _VERSION = 1
+_ENTRY_FIELDS = (
+    *("filename", "url", "hashes", "requires_python", "yanked", "size", "upload_time"),
+    *("metadata_hashes", "provenance"),
+)
 _NAME = r"(?!\.)[^/\\\0]+"
 _PAGE = re.compile(rf"simple/(?:{_NAME}/)?index\.(?:html|json)")
 _FILE = re.compile(
@@ -124,11 +128,5 @@ def write_manifest(manifest: IndexManifest) -> bytes:
     return text.encode()
 
 
-_FIELDS = (
-    *("filename", "url", "hashes", "requires_python", "yanked", "size", "upload_time"),
-    *("metadata_hashes", "provenance"),
-)
-
-
 def _mapping(file: File) -> dict[str, Any]:
-    return {name: value for name in _FIELDS if (value := getattr(file, name)) is not None}
+    return {name: value for name in _ENTRY_FIELDS if (value := getattr(file, name)) is not None}

@@ -26,8 +26,6 @@ from wheelfit.sources.repository import Content, content_of
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping
 
-    from wheelfit.core.filename import Release
-
 
 NO_OTHER_PAGES: Mapping[str, OtherPages] = MappingProxyType({})
 _KINDS = {"index.html": HTML, "index.json": JSON}
@@ -71,7 +69,7 @@ def publish(
     before: IndexManifest,
     generated: GenerateResult,
     *,
-    only: frozenset[Release] = frozenset(),
+    keeps_others: bool = False,
     other_pages: Mapping[str, OtherPages] = NO_OTHER_PAGES,
     prune: bool = False,
     progress: Progress = NO_PROGRESS,
@@ -80,9 +78,9 @@ def publish(
 
     :param entries: the entries of each page, by project.
     :param target: the locked target.
-    :param only: the only releases whose entries change; empty: all.
-    :param other_pages: the other locations of projects (PEP 708); with ``only``, those of other
-        projects stay.
+    :param keeps_others: whether published releases without new entries stay on the pages.
+    :param other_pages: the other locations of projects (PEP 708); with ``keeps_others``, those of
+        other projects stay.
     :param prune: whether to remove files that are on no page, neither now nor before.
     """
     files = sorted(files, key=lambda file: file.path)
@@ -90,9 +88,10 @@ def publish(
     if missing:
         target.put_files(missing, progress)
     with target.page_lock():
+        # Read again: another process may have published to an object store meanwhile.
         before = read_manifest(target.read(MANIFEST), where=target.name)
-        listed = _merged_entries(before.entries, entries, only)
-        locations = {**(before.other_pages if only else {}), **other_pages}
+        listed = _merged_entries(before.entries, entries, keeps_others=keeps_others)
+        locations = {**(before.other_pages if keeps_others else {}), **other_pages}
         locations = {name: locations[name] for name in listed if locations.get(name)}
         pages, digests = _pages(listed, locations, before, target)
         stored = {**before.files, **{file.path: file.sha256 for file in files}}
@@ -139,10 +138,11 @@ def publish(
 def _merged_entries(
     before: Mapping[str, tuple[File, ...]],
     entries: Mapping[str, tuple[File, ...]],
-    only: frozenset[Release],
+    *,
+    keeps_others: bool,
 ) -> dict[str, tuple[File, ...]]:
-    """Return the entries of all pages."""
-    if not only:
+    """Return the entries of all pages, by project."""
+    if not keeps_others:
         return {name: entries[name] for name in sorted(entries)}
     replaced = {release_of(file.filename) for page in entries.values() for file in page}
     listed: dict[str, tuple[File, ...]] = {}
@@ -184,8 +184,8 @@ def _pages(
 
     for name, entries in listed.items():
         other_pages = locations.get(name, OtherPages())
-        is_same = before.entries.get(name) == entries
-        is_same = is_same and before.other_pages.get(name) == locations.get(name)
+        has_same_locations = before.other_pages.get(name) == locations.get(name)
+        is_same = has_same_locations and before.entries.get(name) == entries
         page = ProjectPage(canonicalize_name(name), entries, source="", other_pages=other_pages)
         for file, kind in _KINDS.items():
             path = f"{SIMPLE}/{name}/{file}"

@@ -39,6 +39,7 @@ class TargetState:
     """The content of a target after a run; if it is unchanged, the next run has nothing to do."""
 
     manifest: str
+    """The digest of the manifest."""
     pages: Mapping[str, str]
     """The digest of each page, by path."""
     files: tuple[tuple[str, str, int], ...]
