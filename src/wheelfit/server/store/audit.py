@@ -17,10 +17,10 @@ Action = Literal[
     "create-token", "mint-token", "revoke-token", "clean", "import",
 ]  # fmt: skip
 ACTIONS: tuple[Action, ...] = get_args(Action)
-_LONGEST = 1000
-_LONGEST_PROJECT = 255
+_MAX_TEXT_LENGTH = 1000
+_MAX_PROJECT_LENGTH = 255
 """The limit in characters for a project, an untrusted text that must fit into a database index."""
-_REFUSALS = 100_000
+_KEPT_REFUSALS = 100_000
 """The number of refusals that are kept; any token can cause any number of them."""
 
 
@@ -114,11 +114,11 @@ class AuditLog:
         where = f" WHERE {' AND '.join(clauses)}" if clauses else ""
         return self._entries(f"{where} ORDER BY serial DESC LIMIT ?", *values, filters.max_count)
 
-    def after(self, serial: int, most: int) -> tuple[AuditEntry, ...]:
+    def after(self, serial: int, max_count: int) -> tuple[AuditEntry, ...]:
         """Return the entries after a number, oldest first."""
-        return self._entries(" WHERE serial > ? ORDER BY serial LIMIT ?", serial, most)
+        return self._entries(" WHERE serial > ? ORDER BY serial LIMIT ?", serial, max_count)
 
-    def prune(self, before: str, *, refusals: int = _REFUSALS) -> None:
+    def prune(self, before: str, *, refusals: int = _KEPT_REFUSALS) -> None:
         """Delete entries before a time in RFC 3339, and all but the latest refusals.
 
         The last entry stays, because the next number is derived from its number.
@@ -161,7 +161,7 @@ def add_entries(
     actor_fields = asdict(replace(actor, time=time))
     (serial,) = execute("SELECT COALESCE(MAX(serial), 0) FROM audit")[0]
     for number, (project, subject) in enumerate(about, serial + 1):
-        names = {"project": project[:_LONGEST_PROJECT], "subject": subject}
+        names = {"project": project[:_MAX_PROJECT_LENGTH], "subject": subject}
         fields = {**actor_fields, "action": action, "outcome": outcome, **names, "detail": detail}
         texts = {key: _printable(text) for key, text in fields.items()}
         insert(execute, "audit", serial=number, **texts)
@@ -169,7 +169,7 @@ def add_entries(
 
 def _printable(text: str) -> str:
     """Return an untrusted text in a form for every database and every terminal."""
-    shown = text[:_LONGEST]
+    shown = text[:_MAX_TEXT_LENGTH]
     if shown.isprintable():
         return shown
     return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in shown)

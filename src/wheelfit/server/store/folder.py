@@ -50,15 +50,15 @@ class FolderBlobs:
     def save(self, draft: Draft) -> None:
         """Store the bytes of a draft."""
         path = self._path(draft.sha256)
-        around = path.parent.name
+        subfolder = path.parent.name
         draft.sync()
         # A link could lead out of the storage.
         with reporting_disk_errors(path), RootedFolder(self._folder) as root:
-            if not root.exists(around):
+            if not root.exists(subfolder):
                 with suppress(FileExistsError):  # another process has just created it
-                    root.make_folder(around, FOLDER_MODE)
+                    root.make_folder(subfolder, FOLDER_MODE)
                 root.sync_folder()
-            folder, name = root.resolve(f"{around}/{path.name}")
+            folder, name = root.resolve(f"{subfolder}/{path.name}")
             try:
                 os.link(draft.path, name, dst_dir_fd=folder)
             except FileExistsError:
@@ -67,7 +67,7 @@ class FolderBlobs:
                 if error.errno not in _NO_LINKS:
                     raise
                 os.replace(draft.path, name, dst_dir_fd=folder)
-            root.sync_folder(around)
+            root.sync_folder(subfolder)
 
     def size(self, sha256: str) -> int | None:
         """Return the number of bytes stored under a digest."""

@@ -45,7 +45,7 @@ def contradiction_violations(documents: Sequence[WheelDocument]) -> tuple[Violat
         return (Violation("invalid-document", error.message, where),)
     if not read:
         return ()
-    violations = tuple(map(_contradiction, contradictions(read)))
+    violations = tuple(map(_contradiction_violation, contradictions(read)))
     if not violations:
         try:
             write_document(combine(read))
@@ -55,7 +55,7 @@ def contradiction_violations(documents: Sequence[WheelDocument]) -> tuple[Violat
     return violations
 
 
-def _contradiction(contradiction: Contradiction) -> Violation:
+def _contradiction_violation(contradiction: Contradiction) -> Violation:
     values = "; ".join((contradiction.error.note or "").splitlines())
     where = f"{contradiction.second}: variant.json: {contradiction.path}"
     return Violation(
@@ -106,7 +106,8 @@ def documents_of(execute: Execute, project: NormalizedName, stage: str) -> list[
         # A contradicting wheel was published meanwhile; publishing the stage reports it.
         if wheels and not contradiction_violations(wheels):
             document = make_document(project, _spelling(execute, wheels), wheels)
-            documents += [document] if document is not None else []
+            if document is not None:
+                documents.append(document)
     return documents
 
 

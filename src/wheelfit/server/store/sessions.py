@@ -23,6 +23,7 @@ SessionStatus = Literal["open", "published", "canceled"]
 UploadStatus = Literal["pending", "received", "completed", "error", "canceled"]
 """``received``: the content was received and checked; clients see it as ``pending``."""
 _LIVE = "status <> 'canceled'"
+_UPLOAD = "id, session, filename, size, hashes, status"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +179,6 @@ class Sessions:
             execute(f"DELETE FROM session WHERE {where}", (before,))  # noqa: S608
 
 
-_UPLOAD = "id, session, filename, size, hashes, status"
-
-
 def _session(execute: Execute, id_: str) -> Session | None:
     rows = execute(
         "SELECT id, project, spelling, status, token, created, expires FROM session WHERE id = ?",
@@ -230,7 +228,7 @@ def shown_status(status: UploadStatus) -> str:
 
 
 def project_of_session(execute: Execute, stage: str) -> set[str]:
-    """Return the project of the session of a stage, if it has one."""
+    """Return the project of a publishing session by its stage; an empty set for other stages."""
     return {name for (name,) in execute("SELECT project FROM session WHERE id = ?", (stage,))}
 
 

@@ -60,6 +60,8 @@ _FILE = (
     "filename, project, spelling, label, sha256, size, uploaded, requires_python,"
     " metadata_sha256, yanked, stage, CASE WHEN provenance IS NULL THEN 0 ELSE 1 END"
 )
+_TOKEN = "id, owner, scopes, created, projects, expires, note"  # noqa: S105 - columns
+_MAX_SERIAL = (1 << 63) - 1
 
 
 class Records:
@@ -216,7 +218,7 @@ class Records:
         return bool(rows)
 
     def changes(self, after: int, limit: int = 1000) -> tuple[RecordedChange, ...]:
-        """Return about `limit` changes after a number; one act is never cut in two."""
+        """Return about `limit` changes after a number; those of one transaction are never split."""
         with self._database.reading() as execute:
             last = execute(
                 "SELECT serial FROM change WHERE serial > ? ORDER BY serial LIMIT 1 OFFSET ?",
@@ -225,7 +227,7 @@ class Records:
             rows = execute(
                 "SELECT serial, project, action, filename, time FROM change"
                 " WHERE serial > ? AND serial <= ?",
-                (after, last[0][0] if last else _END),
+                (after, last[0][0] if last else _MAX_SERIAL),
             )
         return tuple(RecordedChange(*row) for row in sorted(rows, key=lambda row: (row[0], row[3])))
 
@@ -546,10 +548,6 @@ class Records:
                     delete(digest)
                     deleted.append(digest)
         return tuple(deleted)
-
-
-_END = (1 << 63) - 1
-_TOKEN = "id, owner, scopes, created, projects, expires, note"  # noqa: S105 - columns
 
 
 def _stored(row: Row) -> StoredFile:

@@ -37,8 +37,9 @@ class StoredIndex(ContentFiles):
         self._records = store.records
         self._blobs = store.blobs
         self._stage = stage
-        self._known: tuple[int, tuple[NormalizedName, ...]] | None = None
-        self._recent: tuple[int, tuple[RecentUpload, ...]] | None = None
+        # Each with the number of the change up to which it is valid.
+        self._cached_names: tuple[int, tuple[NormalizedName, ...]] | None = None
+        self._cached_recent: tuple[int, tuple[RecentUpload, ...]] | None = None
 
     def projects(self) -> tuple[NormalizedName, ...]:
         """Return the names of all projects, sorted."""
@@ -47,16 +48,16 @@ class StoredIndex(ContentFiles):
         # Read before the names, so that a change in between makes them newer than their number. If
         # they were older, they would stay until the next change.
         serial = self._records.serial()
-        if self._known is None or self._known[0] != serial:
-            self._known = (serial, self._records.projects())
-        return self._known[1]
+        if self._cached_names is None or self._cached_names[0] != serial:
+            self._cached_names = (serial, self._records.projects())
+        return self._cached_names[1]
 
     def recent(self) -> tuple[RecentUpload, ...]:
         """Return the releases of the last published files, newest first."""
         serial = self._records.serial()  # read first, as above
-        if self._recent is None or self._recent[0] != serial:
-            self._recent = (serial, self._records.recent_uploads(_RECENT_FILES))
-        return self._recent[1]
+        if self._cached_recent is None or self._cached_recent[0] != serial:
+            self._cached_recent = (serial, self._records.recent_uploads(_RECENT_FILES))
+        return self._cached_recent[1]
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project."""

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 _MAX_VIOLATIONS = 100
 """Violations in a response; a hostile archive may have a million."""
+_HASHES = ("sha256", "sha384", "sha512")
+_SUFFIXES_BY_TYPE = {"bdist_wheel": (".whl",), "sdist": (".tar.gz", ".zip")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,17 +206,13 @@ def _index_file(upload: Upload, store: Store, stage: str) -> AcceptedUpload | tu
     return AcceptedUpload(upload.filename, *release, is_new=False)
 
 
-_HASHES = ("sha256", "sha384", "sha512")
-_KINDS = {"bdist_wheel": (".whl",), "sdist": (".tar.gz", ".zip")}
-
-
 def _form_violations(upload: Upload) -> Iterator[Violation]:
     """Yield violations of the form itself."""
     for name, expected in ((":action", "file_upload"), ("protocol_version", "1")):
         if upload.first(name) != expected:
             yield Violation("bad-form", f"it should be {expected}", f"the form: {name}")
     kind = upload.first("filetype")
-    endings = _KINDS.get(kind)
+    endings = _SUFFIXES_BY_TYPE.get(kind)
     if endings is None:
         message = f"{kind[:40]!r} is neither bdist_wheel nor sdist"
         yield Violation("wrong-filetype", message, "the form: filetype")

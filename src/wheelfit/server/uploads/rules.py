@@ -65,6 +65,22 @@ _PLATFORM = pattern(
 _UNPUBLISHED_VERSION = "2.0"  # a draft of metadata that tools used for five years
 _NEW_FIELD = "introduced in metadata version"  # in messages of `packaging.metadata`
 _LONGEST_FIELD = 5_000
+_SCRIPT_GROUPS = frozenset({"console_scripts", "gui_scripts"})
+_SAFE_SIZE = 64 << 20  # bytes that an archive may unpack to, at any ratio
+_LARGEST_RATIO = 50  # beyond that size, the limit of the public registry
+_MOST_MEMBERS = 50_000
+"""The largest projects have half as many; to write each as a file takes time."""
+_LONGEST_SHOWN = 120
+_PATHS_SINCE = (2, 4)
+"""The first version of metadata whose ``License-File`` names the path of the file."""
+_CONTROL = pattern(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)|\xc2[\x80-\x9f]")
+"""Characters that control terminals, or that only some readers take for the end of a line: C0 but
+tab and ends of lines, DEL, and C1 in UTF-8."""
+_SINGLE_FIELDS = frozenset(
+    {"metadata-version", "name", "version", "summary", "description", "requires-python",
+     "description-content-type", "license-expression"}
+)  # fmt: skip
+"""Fields that may be there once, and must be text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +148,7 @@ def check_name(filename: str) -> tuple[Violation, ...]:
 
 
 def _check_wheel(path: Path, filename: str, record: partial[NewFile]) -> UploadVerdict:
-    """Check a wheel."""
+    """Check a wheel; `record` makes its record from the facts in its metadata."""
     findings, facts = check_wheel(path, filename, where=filename, options=CheckOptions(full=True))
     violations = [_violation(finding) for finding in findings if finding.severity is Severity.ERROR]
     warnings = [_violation(finding) for finding in findings if finding.severity is Severity.WARNING]
@@ -206,9 +222,6 @@ def _archive_violations(wheel: WheelArchive) -> Iterator[Violation]:
         yield from _entry_point_violations(text, f"{filename}: entry_points.txt")
 
 
-_SCRIPT_GROUPS = frozenset({"console_scripts", "gui_scripts"})
-
-
 def _entry_point_violations(text: bytes, where: str) -> Iterator[Violation]:
     parser = configparser.ConfigParser(delimiters=("=",), interpolation=None)
     parser.optionxform = str  # type: ignore[assignment,method-assign]  # as documented
@@ -275,16 +288,6 @@ def _metadata_violations(
     return tuple(violations), tuple(warnings)
 
 
-_CONTROL = pattern(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)|\xc2[\x80-\x9f]")
-"""Characters that control terminals, or that only some readers take for the end of a line: C0 but
-tab and ends of lines, DEL, and C1 in UTF-8."""
-_SINGLE_FIELDS = frozenset(
-    {"metadata-version", "name", "version", "summary", "description", "requires-python",
-     "description-content-type", "license-expression"}
-)  # fmt: skip
-"""Fields that may be there once, and must be text."""
-
-
 def provenance_of(text: str, filename: str, sha256: str) -> CheckedProvenance:
     """Verify attestations, and return the ``.provenance`` of a file.
 
@@ -299,15 +302,6 @@ def provenance_of(text: str, filename: str, sha256: str) -> CheckedProvenance:
         return make_provenance(text.encode(), filename, sha256), ()
     except (AttestationProblem, UserError) as error:
         return None, (Violation("bad-attestation", error.message, filename),)
-
-
-_SAFE_SIZE = 64 << 20  # bytes that an archive may unpack to, at any ratio
-_LARGEST_RATIO = 50  # beyond that size, the limit of the public registry
-_MOST_MEMBERS = 50_000
-"""The largest projects have half as many; to write each as a file takes time."""
-_LONGEST_SHOWN = 120
-_PATHS_SINCE = (2, 4)
-"""The first version of metadata whose ``License-File`` names the path of the file."""
 
 
 def license_files(metadata: bytes) -> tuple[str, ...]:

@@ -65,18 +65,19 @@ class MergedIndex(ContentFiles):
     :raises ValueError: a rule names a source that does not exist.
     """
 
-    def __init__(self, sources: Sequence[MergedSource], owners: OwnerRules | None = None) -> None:
+    def __init__(self, sources: Sequence[MergedSource], owners: OwnerRules = OwnerRules()) -> None:
         self._sources = tuple(sources)
         self.name = ", ".join(source.name for source in self._sources)
-        self._owners = owners if owners is not None else OwnerRules()
+        self._owners = owners
         self._by_name = {source.name: source for source in self._sources}
         for project, names in self._owners.named.items():
             for name in names:
                 if name not in self._by_name:
                     raise ValueError(f"the owner of {project} is {name}, which is not a source")
-        self._page_cache: MemoryCache[tuple[Hashable, bool]] = MemoryCache(
+        self._has_page_cache: MemoryCache[tuple[Hashable, bool]] = MemoryCache(
             _MAX_CACHED, lambda _entry: 1
         )
+        """By source and project: a stamp, and whether the source had a page then."""
 
     def projects(self) -> Iterable[NormalizedName]:
         """Return the names of all projects, sorted."""
@@ -147,16 +148,17 @@ class MergedIndex(ContentFiles):
         return self._sources
 
     def _is_shared(self, name: NormalizedName) -> bool:
+        """Return whether several sources may supply a project together."""
         return len(self._owners.named.get(name, ())) > 1
 
     def _has_page(self, source: MergedSource, name: NormalizedName, stamp: Hashable | None) -> bool:
         """Return whether a source has a project, from the cache while its stamp is unchanged."""
         if stamp is None:
             return source.index.project(name) is not None
-        cached = self._page_cache.peek((source.name, name))
+        cached = self._has_page_cache.peek((source.name, name))
         if cached is None or cached[0] != stamp:
             cached = (stamp, source.index.project(name) is not None)
-            self._page_cache.put((source.name, name), cached)
+            self._has_page_cache.put((source.name, name), cached)
         return cached[1]
 
     # --- several on one page ------------------------------------------------------------
@@ -253,11 +255,9 @@ class IndexWithLocations(ContentFiles):
         """Return the page of a project."""
         page = self._index.project(name)
         declared = self._other_pages.get(name)
-        return (
-            page
-            if page is None or declared is None
-            else structs.replace(page, other_pages=declared)
-        )
+        if page is None or declared is None:
+            return page
+        return structs.replace(page, other_pages=declared)
 
     def stamp(self, name: NormalizedName) -> Hashable | None:
         """Return a stamp that changes with the page; declarations never change."""

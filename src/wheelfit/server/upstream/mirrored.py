@@ -63,10 +63,10 @@ _KIND = "mirrored"
 _PROVENANCE_TYPE = "application/vnd.pypi.integrity.v1+json"
 _MAX_PROVENANCE_SIZE = 8 << 20
 _MAX_DOCUMENT_SIZE = 1 << 20
-_MAX_SMALL_FILES = 32 << 20
+_MAX_SMALL_FILES_SIZE = 32 << 20
 _MAX_NAMES = 100_000
-_MAX_SERVED_PAGES = 64 << 20
-_MAX_PAGES = 64 << 20
+_MAX_SERVED_PAGES_SIZE = 64 << 20
+_MAX_PAGES_SIZE = 64 << 20
 _ENTRY_SIZE = 800
 """Bytes of memory that an entry of a page takes, roughly."""
 _CACHED_ENTRY_SIZE = 1500
@@ -77,7 +77,7 @@ _REWRITE_AGE = 3600.0
 _RETEST_INTERVAL = 60.0
 """Seconds after which the support for ranges of a failed server is tested again."""
 _MISSING = frozenset({404, 410})
-_PAGES: Mapping[Outcome, Counted] = {
+_COUNTED_OUTCOMES: Mapping[Outcome, Counted] = {
     "fetched": "page fetched",
     "revalidated": "page revalidated",
     "missing": "page missing",
@@ -146,30 +146,36 @@ class MirroredIndex(ContentFiles):
             replace(
                 web.pages, fresh_seconds=settings.max_age, rewrite_age=_REWRITE_AGE, clock=clock
             ),
-            MemoryCache(_MAX_PAGES, lambda page: _CACHED_ENTRY_SIZE * (len(page[1].files) + 2)),
+            MemoryCache(
+                _MAX_PAGES_SIZE, lambda page: _CACHED_ENTRY_SIZE * (len(page[1].files) + 2)
+            ),
             missing=settings.not_found_max_age,
             stale=settings.stale_if_error,
             waiting=partial(self._upstream.use, uses_other_hosts=True),
             fetching=self._upstream.recording,
             note_stale=self._note_stale,
-            note_request=lambda outcome: self.counts.add(_PAGES[outcome]),
+            note_request=lambda outcome: self.counts.add(_COUNTED_OUTCOMES[outcome]),
         )
         self._pulls = Pulls(queue_timeout=settings.timeout, note=note)
         self._served_pages: MemoryCache[_ServedPage] = MemoryCache(
-            _MAX_SERVED_PAGES, lambda served_page: _ENTRY_SIZE * (len(served_page.page.files) + 2)
+            _MAX_SERVED_PAGES_SIZE,
+            lambda served_page: _ENTRY_SIZE * (len(served_page.page.files) + 2),
         )
         self._small_files: MemoryCache[bytes] = MemoryCache(
-            _MAX_SMALL_FILES, lambda data: len(data) + 256
+            _MAX_SMALL_FILES_SIZE, lambda data: len(data) + 256
         )
         self._recorded_digests: MemoryCache[_RecordedDigest] = MemoryCache(
             _MAX_NAMES, lambda _entry: 1
         )
         self._generations: dict[NormalizedName, int] = {}
+        """By project: the number of times that the mirror itself has changed its page."""
         self._wrong_metadata_hashes: set[str] = set()
         """URLs of wheels whose metadata file does not match its listed hash."""
         self._ranges: dict[str, tuple[bool, float]] = {}
+        """By server: whether it supports ranges, and the time until which that is assumed."""
         self._requested: set[NormalizedName] = set()
         self._project_list: tuple[float, tuple[NormalizedName, ...]] | None = None
+        """The time when it was fetched, and the names."""
 
     @property
     def last_error(self) -> NetworkError | None:
@@ -189,7 +195,7 @@ class MirroredIndex(ContentFiles):
         """
         if (listed := self._fresh_list()) is not None:
             return listed
-        try:
+        try:  # in one thread, for which the others wait
             with self._upstream.use(uses_other_hosts=True):
                 return self._served_pages.call_locked("", self._fetch_list)
         except Unreachable:
@@ -428,13 +434,12 @@ class MirroredIndex(ContentFiles):
             with self._upstream.use(uses_other_hosts=True):
                 self._web.client.get_range(file.url, Suffix(1))
             supports_ranges, until = True, float("inf")
-        except UnexpectedStatus as error:
-            if error.status in _MISSING and not self._listing.has_pages:
-                return False  # the unlisted file may not exist, which is no test of the server
-            supports_ranges, until = False, self._clock() + _RETEST_INTERVAL
         except RangeUnsupported:
             supports_ranges, until = False, float("inf")
-        except NetworkError:
+        except NetworkError as error:
+            is_missing = isinstance(error, UnexpectedStatus) and error.status in _MISSING
+            if is_missing and not self._listing.has_pages:
+                return False  # the unlisted file may not exist, which is no test of the server
             supports_ranges, until = False, self._clock() + _RETEST_INTERVAL
         self._ranges[server] = (supports_ranges, until)
         return supports_ranges
@@ -648,5 +653,5 @@ class MirroredIndex(ContentFiles):
 
 def _digest_key(file: File) -> str:
     """Return the key of the recorded digest and size of a file."""
-    promised = ",".join(f"{name}={digest}" for name, digest in sorted(file.hashes.items()))
-    return f"{file.url}\n{promised}"
+    hashes = ",".join(f"{name}={digest}" for name, digest in sorted(file.hashes.items()))
+    return f"{file.url}\n{hashes}"

@@ -73,14 +73,14 @@ class Mirrors:
         self,
         uploads: Index,
         *,
-        owners: OwnerRules | None = None,
+        owners: OwnerRules = OwnerRules(),
         owns_name: Callable[[NormalizedName], bool] = lambda _name: False,
     ) -> MergedIndex:
         """Return one index of the server's uploads, named ``own``, followed by the mirrors.
 
         A project with uploads comes from the uploads alone, even if a mirror has it too.
 
-        :param owners: the operator's rules about the source of each project; None: no rules.
+        :param owners: the operator's rules about the source of each project.
         :param owns_name: returns whether a project belongs to the uploads although it has no page
             at the moment.
         :raises InvalidConfiguration: a rule names a mirror that does not exist.

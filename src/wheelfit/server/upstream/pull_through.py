@@ -272,7 +272,7 @@ class Pull:
             self._record_length(response, redacted)
         else:
             raise unexpected(response.status, where)
-        self._compare(response, redacted)
+        self._check_same_file(response, redacted)
         for chunk in response.chunks():
             data = chunk[bytes_to_skip:]
             bytes_to_skip -= len(chunk) - len(data)
@@ -288,7 +288,7 @@ class Pull:
                 self._changed.notify_all()
                 self._check_progress(redacted)
 
-    def _compare(self, response: Response, where: str) -> None:
+    def _check_same_file(self, response: Response, where: str) -> None:
         """Check that a later response has the same file, if there is no hash to compare."""
         headers = response.headers
         validator = headers.get("etag") or headers.get("last-modified") or ""
@@ -301,7 +301,7 @@ class Pull:
             )
 
     def _record_length(self, response: Response, where: str) -> None:
-        """Record the announced length of the response."""
+        """Record the announced length of a whole response, unless the file cannot have it."""
         if response.headers.get("content-encoding", "identity") != "identity":
             raise UnexpectedStatus(
                 "the file has a content encoding that was not requested", status=200, where=where

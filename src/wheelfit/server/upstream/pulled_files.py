@@ -70,6 +70,7 @@ class PulledFiles:
             return tuple(self._make_room(self._max_size))
 
     def _make_room(self, max_size: int) -> Iterable[str]:
+        """Delete the files used least recently if there are too many bytes; yield their digests."""
         # The storage is listed, since other processes write there too.
         stored = list(self.blobs.all_blobs())
         total = sum(blob.size for blob in stored)
