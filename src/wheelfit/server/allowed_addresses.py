@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # Classes of addresses, the most private last; one in `_NEVER` is never requested.
 _PUBLIC, _PRIVATE, _THIS_MACHINE, _NEVER = range(4)
+_DEFAULT_PORTS = {"http": 80, "https": 443}
 _LEGACY_IPV4 = re.compile(r"(?:0x[0-9a-f]+|[0-9]+)(?:\.(?:0x[0-9a-f]+|[0-9]+)){0,3}", re.IGNORECASE)
 
 
@@ -130,15 +131,13 @@ _PRIVATE_NETWORKS = _Networks("64:ff9b:1::/48", "fec0::/10", "192.0.0.0/24")
 """Private networks that older Pythons report as public."""
 
 
-_DEFAULT_PORTS = {"http": 80, "https": 443}
-
-
 @dataclass(frozen=True, slots=True)
 class UrlRules:
     """The rules about URLs: those that pages list, and every hop of a redirect."""
 
     address_rules: AddressRules
     port: int
+    """The port of the index, allowed for every host."""
     ports: frozenset[tuple[str, int]]
     """Further ports that the operator named, each with its host."""
     only_hosts: frozenset[str] = frozenset()
@@ -168,7 +167,7 @@ class UrlRules:
         host = target.host.rstrip(".")
         if self.only_hosts and not (target.scheme == "https" and host in self.only_hosts):
             return False
-        has_default_port = target.port in (self.port, _DEFAULT_PORTS.get(target.scheme))
-        if not (has_default_port or (host, target.port) in self.ports):
+        is_usual_port = target.port in (self.port, _DEFAULT_PORTS.get(target.scheme))
+        if not (is_usual_port or (host, target.port) in self.ports):
             return False
         return target.scheme in _DEFAULT_PORTS and self.address_rules(host, host)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 _LATE_PROBE = 0.8
-"""Seconds after which a late probe is reported as a fault."""
+"""Seconds after which a probe without an answer is reported as a fault."""
 _UNRESPONSIVE_PROBE_INTERVAL = 0.5
 """Seconds between two probes of an unresponsive dependency."""
 _PROBE_INTERVAL = 1.0
@@ -114,10 +114,10 @@ class Dependency:
         self._make_error = make_error
         self._is_unresponsive_error = is_unresponsive_error
         self._uses: dict[int, DependencyUse] = {}
-        self._long: dict[int, DependencyUse] = {}
+        self._long_uses: dict[int, DependencyUse] = {}
         self._condition = threading.Condition()
-        self._failed = 0
-        self._is_open = False
+        self._failures_in_row = 0
+        self._is_breaker_open = False
         self._next_try = 0.0
         self._is_watched = False
         self._probe: DependencyUse | None = None
@@ -127,13 +127,13 @@ class Dependency:
     @property
     def is_unresponsive(self) -> bool:
         """Whether callers are refused at the moment."""
-        return self._is_open or self._is_probe_late(self._usual_seconds)
+        return self._is_breaker_open or self._is_probe_late(self._usual_seconds)
 
     @property
     def fault(self) -> str:
         """Its current fault, without addresses; empty: none."""
         # Reported before callers are refused: a slow disk is no reason to refuse them.
-        is_unresponsive = self._is_open or self._is_probe_late(_LATE_PROBE)
+        is_unresponsive = self._is_breaker_open or self._is_probe_late(_LATE_PROBE)
         return "does not answer" if is_unresponsive else self._fault
 
     def _is_probe_late(self, seconds: float) -> bool:
@@ -155,7 +155,7 @@ class Dependency:
             whose success or failure is irrelevant to this dependency.
         """
         key = threading.get_ident()
-        current = self._uses.get(key) or self._long.get(key)
+        current = self._uses.get(key) or self._long_uses.get(key)
         if current is not None:
             return nullcontext(current)
         until = _NEVER if timeout == _NEVER else time.monotonic() + timeout
@@ -180,13 +180,13 @@ class Dependency:
             raise self._refusal(f"the {self.name} does not answer")
 
     def cancel_overdue(self) -> None:
-        """Cancel the turns that are past their deadlines; to be called several times a second."""
+        """Cancel the uses that are past their deadlines; to be called several times a second."""
         now = time.monotonic()
         # An unresponsive dependency does not answer older calls either.
         longest = 2 * self._usual_seconds if self.is_unresponsive else _NEVER
         self._report()  # a late probe, which has not failed yet
         with self._condition:
-            uses = [*self._uses.values(), *self._long.values()]
+            uses = [*self._uses.values(), *self._long_uses.values()]
         for use in uses:
             if now > min(use.until, use.since + longest):
                 cancel, use.cancel = use.cancel, None
@@ -198,7 +198,7 @@ class Dependency:
         """Send it a small request, even if it is unresponsive, and open or close the breaker."""
         probe = DependencyUse(self, time.monotonic() + 2 * self._usual_seconds, is_long=True)
         with self._condition:
-            self._probe = self._long[probe.key] = probe
+            self._probe = self._long_uses[probe.key] = probe
         is_unresponsive, fault = False, ""
         try:
             send_request()
@@ -209,14 +209,14 @@ class Dependency:
             fault = "is full" if is_full else "fails"
         finally:
             with self._condition:
-                del self._long[probe.key]
+                del self._long_uses[probe.key]
                 # Together, so that it never seems to answer between the two.
-                self._probe, self._is_open = None, is_unresponsive
+                self._probe, self._is_breaker_open = None, is_unresponsive
         self._fault = fault
         if is_unresponsive:
-            self._open()
+            self._open_breaker()
         else:
-            self._close()
+            self._close_breaker()
 
     def watch(self, send_request: Callable[[], None], stop: threading.Event) -> None:
         """Probe it periodically until an event is set."""
@@ -224,7 +224,7 @@ class Dependency:
         try:
             while True:
                 self.probe(send_request)
-                if stop.wait(self._pause if self._is_open else _PROBE_INTERVAL):
+                if stop.wait(self._pause if self._is_breaker_open else _PROBE_INTERVAL):
                     return
         finally:
             self._is_watched = False
@@ -242,7 +242,7 @@ class Dependency:
             self.check()
         with self._condition:
             if use.is_long:
-                self._long[use.key] = use
+                self._long_uses[use.key] = use
                 return
             while len(self._uses) >= self._max_threads:
                 oldest = min(active.since for active in self._uses.values())
@@ -255,7 +255,7 @@ class Dependency:
     def leave(self, use: DependencyUse, error: BaseException | None) -> None:
         """Finish a use."""
         with self._condition:
-            if self._long.pop(use.key, None) is None:
+            if self._long_uses.pop(use.key, None) is None:
                 del self._uses[use.key]
                 self._condition.notify()
         if not use.uses_other_hosts:
@@ -282,23 +282,23 @@ class Dependency:
             # An error that passes through two dependencies is a failure of the inner one.
             is_own = vars(error).setdefault("dependency", self.name) == self.name
             if is_own and self._is_unresponsive_error(error):
-                self._failed += 1
+                self._failures_in_row += 1
                 self.last_error = error
-                if self._failed >= self._failures:
-                    self._open()
+                if self._failures_in_row >= self._failures:
+                    self._open_breaker()
                 return
-        self._failed = 0
-        if self._is_open:
-            self._close()
+        self._failures_in_row = 0
+        if self._is_breaker_open:
+            self._close_breaker()
 
-    def _open(self) -> None:
+    def _open_breaker(self) -> None:
         self._next_try = time.monotonic() + self._pause
-        self._is_open = True
+        self._is_breaker_open = True
         self._report()
 
-    def _close(self) -> None:
-        self._failed = 0
-        self._is_open = False
+    def _close_breaker(self) -> None:
+        self._failures_in_row = 0
+        self._is_breaker_open = False
         self._report()
 
     def _report(self) -> None:

@@ -26,6 +26,7 @@ else:
 
 
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+"""The value of ``SO_LINGER`` that waits 0 seconds for the client to confirm sent data."""
 _FINAL_WAIT = 1.0
 """Seconds in which a connection may still send a request, once the server stops."""
 _LONGEST_REASON = 400
@@ -104,6 +105,7 @@ class BoundedConnection(_Protocol):
             raw_socket = transport.get_extra_info("socket")
             raw_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.head_size = 0
+        """Bytes received of a head that is not complete yet."""
         self.waiting_since: float | None = time.monotonic()
         """The time it started to wait for the end of a head; None: it does not wait."""
         self.overhead_size = 0
@@ -128,9 +130,9 @@ class BoundedConnection(_Protocol):
             self.head_size += len(data)
         else:
             self.overhead_size += len(data)
-        self.latest = data
+        self.latest_data = data
         super().data_received(data)
-        # Bytes behind a head are a body, which is counted there.
+        # The body behind a head is not counted here, but by `AsgiApplication`.
         if self.waiting_since is not None and self.head_size > self.shared.limits.head_size:
             self.refuse(431, "the headers of the request are too large")
         elif self.waiting_since is None and self.overhead_size > self.shared.limits.head_size:
@@ -214,13 +216,14 @@ class BoundedConnection(_Protocol):
         """Reject malformed HTTP requests, and unknown methods."""
         from httptools import HttpParserInvalidMethodError
 
-        if isinstance(sys.exception(), HttpParserInvalidMethodError) and _METHOD.match(self.latest):
+        is_unknown_method = isinstance(sys.exception(), HttpParserInvalidMethodError)
+        if is_unknown_method and _METHOD.match(self.latest_data):
             self.refuse(501, "unknown method")
         else:
             self.refuse(400, "this is not an HTTP request")
 
     def shutdown(self) -> None:
-        """Close the connection after a request that is being sent."""
+        """Close the connection after the request that it answers or waits for."""
         self.is_last = True
         if self.is_idle():
             self.loop.call_later(_FINAL_WAIT, self.close_if_idle)
@@ -279,7 +282,7 @@ class _ReasonTransport:
         if reason is not None and data.startswith(b"HTTP/1.1 "):
             # In ASCII and on one line, since file names and fields may be part of it.
             phrase = re.sub(r"[^ -~]+", " ", reason)[:_LONGEST_REASON]
-            data = data[:13] + phrase.encode() + data[data.index(b"\r\n") :]
+            data = data[: len("HTTP/1.1 200 ")] + phrase.encode() + data[data.index(b"\r\n") :]
             del self._scope[REASON]
         self._transport.write(data)
 

@@ -51,9 +51,8 @@ class _FileFacts:
 class FolderIndex(ContentFiles):
     """An index of the files of a folder: an `Index`, and an `Application` that serves it.
 
-    ``/simple/``, ``/simple/{project}/``, ``/files/{file}``, and beside each wheel
-    ``/files/{file}.metadata`` (PEP 658). A wheel that cannot be opened is
-    listed without metadata.
+    It serves ``/simple/``, ``/simple/{project}/``, ``/files/{file}``, and beside each wheel
+    ``/files/{file}.metadata`` (PEP 658). A wheel that cannot be opened is listed without metadata.
 
     :param folder: its wheels, source distributions and ``-variants.json`` are served; subfolders
         are not.

@@ -141,7 +141,7 @@ def _read_x_forwarded(headers: Mapping[str, str]) -> Iterator[ForwardedRequest]:
     for client in reversed(text.split(",")) if text else ():
         yield first._replace(client=_node(client.strip()))
         first = ForwardedRequest("")
-    yield first
+    yield first  # without addresses: scheme and host alone
 
 
 def _node(text: str) -> str:

@@ -78,7 +78,7 @@ def origin_of(listener: socket.socket) -> str:
 
 
 def raise_file_limit(needed: int) -> int | None:
-    """Raise the soft limit of open files to the hard one, or to `needed`; None: no limit."""
+    """Return the soft limit of open files, raised to the hard one or `needed`; None: no limit."""
     try:
         import resource  # not on Windows
     except ImportError:
@@ -153,8 +153,7 @@ def serve(
 
     needed = limits.connections * _FILES_PER_CONNECTION + _RESERVED_FILES
     files = raise_file_limit(needed)
-    if files is not None and max_connections(files) < limits.connections:
-        limit = max_connections(files)
+    if files is not None and (limit := max_connections(files)) < limits.connections:
         note(
             f"at most {limit} connections are accepted instead of {limits.connections}, because "
             f"this process may open {files} files; allow it {needed} (ulimit -n {needed}, or "

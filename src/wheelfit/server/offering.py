@@ -72,17 +72,17 @@ class OfferRules:
 
         The index file of a release is withheld if all its wheels are.
         """
-        reasons: dict[Version, str] = {}
+        vulnerability_reasons: dict[Version, str] = {}
         offered: list[File] = []
         withheld: dict[str, str] = {}
         for file in files:
             release = release_of(file.filename)
             version = None if release is None else release[1]
-            if version is not None and version not in reasons:
-                reasons[version] = self._vulnerabilities(name, version)
-            reason = reasons[version] if version is not None else ""
+            if version is not None and version not in vulnerability_reasons:
+                vulnerability_reasons[version] = self._vulnerability_reason(name, version)
+            reason = vulnerability_reasons[version] if version is not None else ""
             if not (reason or _is_index_file(file)):
-                reason = self._recent_upload(name, file)
+                reason = self._recent_upload_reason(name, file)
             if reason:
                 withheld[file.filename] = reason
             else:
@@ -101,7 +101,7 @@ class OfferRules:
                     offered.remove(file)
         return tuple(offered), withheld
 
-    def _vulnerabilities(self, name: NormalizedName, version: Version) -> str:
+    def _vulnerability_reason(self, name: NormalizedName, version: Version) -> str:
         """Return the reason to withhold a vulnerable release; empty if there is none."""
         if self.advisories is None:
             return ""
@@ -111,7 +111,7 @@ class OfferRules:
             return ""
         return f"{name} {version} has known vulnerabilities: {_list_vulnerabilities(valid)}"
 
-    def _recent_upload(self, name: NormalizedName, file: File) -> str:
+    def _recent_upload_reason(self, name: NormalizedName, file: File) -> str:
         """Return the reason to withhold a file as too recent; empty if there is none."""
         if not self.cooldown.refuses(name, file):
             return ""

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 API_VERSION = "1.1"
 _WITH_OTHER_PAGES = "1.2"
-"""Of pages with other locations (PEP 708)."""
+"""The API version for pages with other locations (PEP 708)."""
 _WITH_PROVENANCE = "1.3"
-"""Of pages with provenance (PEP 740)."""
+"""The API version for pages with provenance (PEP 740)."""
 _WITH_STATUS = "1.4"
-"""Of pages with a status of the project (PEP 792)."""
+"""The API version for pages with a status of the project (PEP 792)."""
 
 JSON = "application/vnd.pypi.simple.v1+json"
 HTML = "application/vnd.pypi.simple.v1+html"

@@ -34,8 +34,8 @@ _PAGE_HEADERS = {"cache-control": "no-cache", "vary": "Accept"}
 class SimpleIndex:
     """The Simple API of an index: an `Application`.
 
-    ``/simple/``, ``/simple/{project}/`` and ``/files/{file}``. Clients revalidate pages by their
-    entity tags.
+    It serves ``/simple/``, ``/simple/{project}/`` and ``/files/{file}``. Clients revalidate pages
+    by their entity tags.
     """
 
     def __init__(self, index: Index) -> None:

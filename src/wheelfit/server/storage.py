@@ -23,6 +23,15 @@ Storage: TypeAlias = "ObjectStore"
 _RETRY_TIMEOUT = timedelta(seconds=60)
 _RETRIES = 4
 _UNLIMITED = timedelta(days=1)
+_NO_CREDENTIALS = ("169.254.169.254", "credential", "account must be specified")
+_S3_CREDENTIALS = "set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION"
+_AZURE_CREDENTIALS = "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY"
+_CREDENTIALS = {
+    "gs": "set GOOGLE_APPLICATION_CREDENTIALS to the path of a file with a key",
+    "az": _AZURE_CREDENTIALS,
+    "abfs": _AZURE_CREDENTIALS,
+    "abfss": _AZURE_CREDENTIALS,
+}
 
 
 def without_options(url: str) -> str:
@@ -134,17 +143,6 @@ def credentials_hint(error: BaseException, where: str) -> str | None:
     if not any(phrase in text for phrase in _NO_CREDENTIALS):
         return None
     return _CREDENTIALS.get(urlsplit(where).scheme, _S3_CREDENTIALS)
-
-
-_NO_CREDENTIALS = ("169.254.169.254", "credential", "account must be specified")
-_S3_CREDENTIALS = "set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION"
-_AZURE_CREDENTIALS = "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY"
-_CREDENTIALS = {
-    "gs": "set GOOGLE_APPLICATION_CREDENTIALS to the path of a file with a key",
-    "az": _AZURE_CREDENTIALS,
-    "abfs": _AZURE_CREDENTIALS,
-    "abfss": _AZURE_CREDENTIALS,
-}
 
 
 def first_line(error: BaseException) -> str:

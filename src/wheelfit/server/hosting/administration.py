@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from wheelfit.server.store.opening import Store
     from wheelfit.server.store.records import Scope, StoredFile, Token
 
+AUDIT_FILTERS = ("project", "actor", "action", "outcome", "since", "until", "max_count")
+"""The filters for entries of the audit log."""
+
 
 @dataclass(frozen=True, slots=True)
 class StoreAdministration:
@@ -118,7 +121,7 @@ class StoreAdministration:
             owner,
             scopes,
             now=self.now(),
-            projects=None if projects is None else [_project(project) for project in projects],
+            projects=None if projects is None else list(map(_normalised_project, projects)),
             lifetime=None if lifetime is None else timedelta(seconds=lifetime),
             note=note,
         )
@@ -184,13 +187,14 @@ class StoreAdministration:
         ]
 
     def _check_stage(self, stage: str) -> None:
-        if stage not in {opened.id for opened in self.store.records.stages()}:
+        if stage not in {record.id for record in self.store.records.stages()}:
             raise FileProblem(
                 "the stage does not exist: it was published, dropped, or expired", where=stage[:80]
             )
 
 
-def _project(name: str) -> str:
+def _normalised_project(name: str) -> str:
+    """Return the normalised name of a project, or the pattern of several."""
     if "*" in name or "?" in name:
         check_patterns([name])
         return normalised(name)
@@ -232,10 +236,6 @@ def _published_files(store: Store, name: NormalizedName, version: str | None) ->
         return list(listing.files)
     parsed = version_of(version)
     return [file for file in listing.files if Version(file.version) == parsed]
-
-
-AUDIT_FILTERS = ("project", "actor", "action", "outcome", "since", "until", "max_count")
-"""The filters for entries of the audit log."""
 
 
 def project_of_name(name: str) -> str:

@@ -40,7 +40,7 @@ _UNSTORABLE = pattern(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 """Characters of JSON that databases cannot store (NUL, lone surrogates), and other control
 characters.
 """
-_MAX_DURATION = 1e10
+_MAX_SECONDS = 1e10
 _MAX_TEXT_LENGTH = 1000
 
 
@@ -83,7 +83,7 @@ class JsonBody:
         if isinstance(value, str):
             value = parse_seconds(value)
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not is_number or not 0 < value < _MAX_DURATION:
+        if not is_number or not 0 < value < _MAX_SECONDS:
             raise InvalidConfiguration(f"{name} must be a number of seconds")
         return float(value)
 
@@ -129,6 +129,7 @@ class HostingRules:
     stage_lifetime: float = 7 * 86400.0
     """Default seconds until a stage expires."""
     metrics: Literal["operator", "everybody"] = "operator"
+    """Who may read ``/-/metrics``."""
     private: tuple[str, ...] = ()
     """Patterns of the projects that only tokens for them may read."""
     projects: tuple[ProjectRules, ...] = ()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _MAX_QUEUED = 10_000
 """Lines that may wait to be written; beyond it the oldest are dropped, and counted."""
 _UNSAFE = pattern(r"[\x00-\x20\x7f-\x9f\u2028\u2029\"=]")
-_MAX_LENGTH = 2000
+_MAX_TEXT_LENGTH = 2000
 
 
 class Log:
@@ -141,7 +141,7 @@ def _uncaught(log: Log, error: BaseException | None, where: str) -> None:
 def traceback_of(error: BaseException) -> str:
     """Return the traceback of an error, without its beginning if it is long."""
     # Redacted before it is cut, since a cut URL may begin with its password.
-    return redact("".join(format_exception(error)).rstrip())[-_MAX_LENGTH:]
+    return redact("".join(format_exception(error)).rstrip())[-_MAX_TEXT_LENGTH:]
 
 
 def json_line(time: datetime, event: str, fields: Mapping[str, str | float]) -> str:
@@ -156,7 +156,7 @@ def _plain_line(time: datetime, event: str, fields: Mapping[str, str | float]) -
 
 
 def _shortened(value: str | float) -> str | float:
-    return redact(value)[:_MAX_LENGTH] if isinstance(value, str) else value
+    return redact(value)[:_MAX_TEXT_LENGTH] if isinstance(value, str) else value
 
 
 def _quoted(value: str | float) -> str:

@@ -34,8 +34,10 @@ _RETRY_PAUSE = 0.5
 _MAX_STALE_AGE = 3600.0
 _ALL_PROJECTS = ""
 _MAX_CHANGES = 10_000
+"""Projects whose last changes are recorded one by one."""
 _MIN_COMPRESSED_SIZE = 600
 """Bytes from which a page is compressed; a packet has more than twice as many."""
+_MAX_ACCEPT_LENGTH = 1000
 _PAGE = pattern(r"/simple/(?:([a-z0-9]+(?:-[a-z0-9]+)*)/)?")
 
 
@@ -110,6 +112,7 @@ class PageCache:
         self._reading_since: float | None = None
         self._last_failure = float("-inf")
         self._last_generation: tuple[float, Hashable] = (float("-inf"), None)
+        """The time when it was read, and its value."""
         self._last_change = float("-inf")
         self._change_times: dict[str, float] = {}
 
@@ -156,12 +159,12 @@ class PageCache:
             max(page.checked_at, since) if page.generation == generation else page.checked_at
         )
         change_times = self._change_times
-        all_changed = change_times.get(_ALL_PROJECTS, float("-inf"))
-        # Every change may concern the list of all projects.
-        changed = (
-            max(all_changed, change_times.get(key[0], all_changed)) if key[0] else self._last_change
-        )
-        is_older = checked_at <= changed or self._clock() - checked_at > self._max_stale_age
+        changed_at = change_times.get(_ALL_PROJECTS, float("-inf"))
+        if key[0]:
+            changed_at = max(changed_at, change_times.get(key[0], changed_at))
+        else:
+            changed_at = self._last_change  # every change may concern the list of all projects
+        is_older = checked_at <= changed_at or self._clock() - checked_at > self._max_stale_age
         return None if is_older else page
 
     def cached_response(self, request: Request) -> Response | None:
@@ -260,9 +263,6 @@ def _page_key(request: Request) -> tuple[str, str] | None:
         return None
     media_type = _media_type(request.headers.get("accept", "")[:_MAX_ACCEPT_LENGTH])
     return None if media_type is None else (match[1] or "", media_type)
-
-
-_MAX_ACCEPT_LENGTH = 1000
 
 
 @lru_cache(1024)

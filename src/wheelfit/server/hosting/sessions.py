@@ -53,7 +53,7 @@ SESSION_ROOT = "upload"
 _TYPE = "application/vnd.pypi.upload.v2+json"
 _MECHANISM = "http-post-bytes"
 _MAX_LIFETIME = timedelta(days=28)
-"""The time after its creation at which a session closes, even if it was extended."""
+"""The time after its creation until which a session can be extended."""
 _WEAK_ALGORITHMS = frozenset({"md5", "sha1"})
 _PIECE = 1 << 18
 _MAX_ATTESTATIONS = 16 << 20
@@ -173,7 +173,7 @@ class SessionApi:
                 _require_open(session)
                 return self._attest(upload)
             case ["POST", "complete"]:
-                _read(self.request)
+                _read_body(self.request)
                 _require_open(session)
                 return self._complete(session, upload)
         return problem_response(404, "there is no such endpoint, or not with this method")
@@ -206,7 +206,7 @@ class SessionApi:
         return session.expires <= timestamp(self.now())
 
     def _create(self, user: AuthenticatedUser, attempt: AttemptedChange) -> Response:
-        body = _read(self.request)
+        body = _read_body(self.request)
         project, version = body.text("name"), body.text("version")
         try:
             name = canonicalize_name(project, validate=True)
@@ -265,7 +265,7 @@ class SessionApi:
         return json_response(status, value, _TYPE, {"location": url} if status != 200 else {})
 
     def _publish(self, user: AuthenticatedUser, session: Session) -> Response:
-        _read(self.request)
+        _read_body(self.request)
         _require_open(session)
         self.store.records.publish(session.id, time=timestamp(self.now()))
         self._log("session-published", user, session)
@@ -280,9 +280,9 @@ class SessionApi:
         return Response(204)
 
     def _extend(self, session: Session) -> Response:
-        body = _read(self.request)
+        body = _read_body(self.request)
         _require_open(session)
-        extension = timedelta(seconds=body.seconds("extend-for", 0.0) or 0.0)
+        extension = timedelta(seconds=body.seconds("extend-for", 0.0))
         latest = datetime.fromisoformat(session.created) + _MAX_LIFETIME
         expires = min(datetime.fromisoformat(session.expires) + extension, latest)
         self.store.sessions.extend(session.id, timestamp(expires))
@@ -297,7 +297,7 @@ class SessionApi:
         return upload
 
     def _begin(self, session: Session) -> Response:
-        body = _read(self.request)
+        body = _read_body(self.request)
         _require_open(session)
         filename, size = body.text("filename"), body.values.get("size")
         release = parse_index_file_name(filename)
@@ -427,8 +427,8 @@ class SessionApi:
         )
 
 
-def _read(request: Request) -> JsonBody:
-    """Read the JSON of a request."""
+def _read_body(request: Request) -> JsonBody:
+    """Read the JSON of a request, which has to name the supported version of the API."""
     body = read_json_body(request)
     meta = body.values.get("meta")
     version = meta.get("api-version") if isinstance(meta, dict) else None

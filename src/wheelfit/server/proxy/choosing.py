@@ -57,6 +57,7 @@ class MarkerPlatform(NamedTuple):
 Platform: TypeAlias = MarkerPlatform | None
 """None: all platforms, or all platforms that no other key names."""
 _UNIVERSAL = ("arm64", "x86_64")
+_MAX_FILENAME_LENGTH = 255
 
 
 def platforms_of_tags(tags: Iterable[Tag]) -> frozenset[Platform]:
@@ -94,6 +95,7 @@ def merged_requirements(requirements: Mapping[Platform, Sequence[str]]) -> tuple
 
 
 def _limited(text: str, platforms: set[Platform], all_platforms: Collection[Platform]) -> str:
+    """Return a requirement with a marker of its platforms, unless these are all."""
     if len(platforms) == len(all_platforms):
         return text
     if None in platforms:
@@ -108,9 +110,6 @@ def _limited(text: str, platforms: set[Platform], all_platforms: Collection[Plat
     return f"{text[:start].rstrip()} ; ({text[start + 1 :].strip()}) and ({marker})"
 
 
-_MAX_LENGTH = 255
-
-
 def highest_build(filenames: Iterable[WheelFilename]) -> int:
     """Return the highest build number of some wheels, with which build tags of variants start."""
     return max((int(filename.build[0]) for filename in filenames if filename.build), default=0)
@@ -119,14 +118,16 @@ def highest_build(filenames: Iterable[WheelFilename]) -> int:
 def proxied_name(filename: WheelFilename, number: int) -> str | None:
     """Return the name under which a variant is listed; None if none would be legal.
 
-    >>> wheel = parse_wheel_filename("torch-2.8.0-cp313-cp313-linux_x86_64-cu12.9.whl")
+    >>> wheel = wheel_filename_of("torch-2.8.0-cp313-cp313-linux_x86_64-cu12.9.whl")
     >>> proxied_name(wheel, 0)
     'torch-2.8.0-0_cu12.9-cp313-cp313-linux_x86_64.whl'
     """
     name, version, *rest = filename.plain.removesuffix(".whl").split("-")
     tags = "-".join(rest[-3:])
     text = f"{name}-{version}-{number}_{filename.label}-{tags}.whl"
-    return text if len(text) <= _MAX_LENGTH and wheel_filename_of(text) is not None else None
+    return (
+        text if len(text) <= _MAX_FILENAME_LENGTH and wheel_filename_of(text) is not None else None
+    )
 
 
 def find_original(files: Iterable[File], name: str) -> File | None:

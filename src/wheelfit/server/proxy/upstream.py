@@ -122,7 +122,7 @@ class Upstream(DelegatedFiles):
 
         :param html: whether only HTML is accepted.
         """
-        page = self._raw(f"{self.url}/{quote(name, safe='')}/", html=html)
+        page = self._fetch_page(f"{self.url}/{quote(name, safe='')}/", html=html)
         if page is None or not self._rules.may_withhold(name):
             return page
         # The digest changes with the offered files.
@@ -132,7 +132,7 @@ class Upstream(DelegatedFiles):
 
     def projects(self) -> tuple[NormalizedName, ...]:
         """Return the names of all projects, sorted; none if the index does not list them."""
-        page = self._raw(f"{self.url}/", html=False)
+        page = self._fetch_page(f"{self.url}/", html=False)
         if page is None:
             return ()
         return parse_project_list(page.plain, page.content_type, where=self.name)
@@ -152,12 +152,12 @@ class Upstream(DelegatedFiles):
         parsed = self._parsed.get((name, page.digest), parse)
         return self._rules.filter_page(parsed, self._note)
 
-    def _raw(self, url: str, *, html: bool) -> RawPage | None:
-        copy_and_page = self._pages.get(url, _ACCEPT_HTML if html else ACCEPT, _raw_page)
+    def _fetch_page(self, url: str, *, html: bool) -> RawPage | None:
+        copy_and_page = self._pages.get(url, _ACCEPT_HTML if html else ACCEPT, _page_of_answer)
         return None if copy_and_page is None else copy_and_page[1]
 
 
-def _raw_page(answer: Answer) -> RawPage:
+def _page_of_answer(answer: Answer) -> RawPage:
     encoding = answer.headers.get("content-encoding", "").strip().lower()
     content_type = answer.headers.get("content-type", "")
     plain = _plain(answer.body, answer.url) if encoding not in _UNCOMPRESSED else answer.body
@@ -204,11 +204,11 @@ def with_absolute_links(body: bytes, content_type: str, url: str) -> bytes:
     :raises ValueError: it is not JSON of the Simple API despite its type.
     """
     if "json" in content_type:
-        return _json(body, url) if _RELATIVE_URL.search(body) else body
-    return _html(body, url) if _RELATIVE_HREF.search(body) else body
+        return _absolute_json(body, url) if _RELATIVE_URL.search(body) else body
+    return _absolute_html(body, url) if _RELATIVE_HREF.search(body) else body
 
 
-def _json(body: bytes, url: str) -> bytes:
+def _absolute_json(body: bytes, url: str) -> bytes:
     page = json.loads(body)
     files = page.get("files") if isinstance(page, dict) else None
     if not isinstance(files, list):
@@ -220,7 +220,7 @@ def _json(body: bytes, url: str) -> bytes:
     return json.dumps(page, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def _html(body: bytes, url: str) -> bytes:
+def _absolute_html(body: bytes, url: str) -> bytes:
     first_link = _FIRST_LINK.search(body)
     links_start = first_link.start() if first_link else len(body)
     base = _BASE.search(body, 0, links_start)

@@ -33,6 +33,7 @@ PROJECT_COMMANDS = frozenset(
 """Commands of uv that read or write a ``uv.lock``."""
 _WINDOWS = {"amd64": "win_amd64", "x86_64": "win_amd64", "arm64": "win_arm64", "x86": "win32"}
 _NEWEST_LIBRARY = 99
+_PLATFORM_VARIABLES = ("sys_platform", "platform_machine")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +70,11 @@ class ClientDescription:
         client_values = platform_values(platforms[0]) if platforms else {}
         if any(base.environment.get(key) != client_values.get(key) for key in _PLATFORM_VARIABLES):
             platforms = base.platforms
-        same_python = (version.major, version.minor) == (
+        is_same_python = (version.major, version.minor) == (
             base.python_full_version.major,
             base.python_full_version.minor,
         ) and self.implementation == base.environment.get("implementation_name")
-        if same_python and set(base.platforms) == set(platforms):
+        if is_same_python and set(base.platforms) == set(platforms):
             return base
         if not platforms:
             return None
@@ -85,7 +86,6 @@ class ClientDescription:
 
 
 UNKNOWN = ClientDescription()
-_PLATFORM_VARIABLES = ("sys_platform", "platform_machine")
 
 
 def read_user_agent(text: str) -> ClientDescription:
@@ -145,11 +145,12 @@ def _version_pair(text: str) -> tuple[int, int]:
 
 
 def _version(text: str) -> str:
+    """Return a version of Python 3 as it was given; empty if it is another text."""
     version = version_of(text)
     if version is None:
         return ""
-    is_known = version.major == 3 and version.minor < 100 and len(version.release) <= 3
-    return text if is_known else ""
+    is_python_3 = version.major == 3 and version.minor < 100 and len(version.release) <= 3
+    return text if is_python_3 else ""
 
 
 def _mapping(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -85,20 +85,20 @@ class ServedWheel:
         removed_parts = dict(wheel.removed_parts)
         position = 0
 
-        def skip_left_out() -> None:
+        def hash_removed_parts() -> None:
             nonlocal position
             while (data := removed_parts.get(position)) is not None:
                 received.update(data)
                 position += len(data)
 
         for start, stop in wheel.kept_ranges:
-            skip_left_out()
+            hash_removed_parts()
             for piece in self._original.parts(start, stop):
                 sent.update(piece)
                 received.update(piece)
                 yield piece
             position = stop
-        skip_left_out()
+        hash_removed_parts()
         if self._original.sha256 not in (None, received.hexdigest()):
             raise Disconnect  # a wheel without its end is invalid
         sent.update(wheel.tail)
