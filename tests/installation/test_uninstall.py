@@ -291,6 +291,18 @@ class TestRefused:
         with pytest.raises(NotRemovable, match="RECORD"):
             remove(bench.environment, "demo")
 
+    def test_unreadable_record(self, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Nothing is removed if this user may not read RECORD."""
+        bench.add("demo", "1")
+
+        def refuse(path: Path) -> bytes:
+            raise PermissionError(13, "Permission denied", str(path))
+
+        monkeypatch.setattr(Path, "read_bytes", refuse)
+        with pytest.raises(NotRemovable, match="RECORD cannot be read: Permission denied"):
+            remove(bench.environment, "demo")
+        assert (bench.site / "demo-1.dist-info").is_dir()
+
     def test_legacy(self, environment: Environment) -> None:
         """What distutils installed can be listed and not removed."""
         path = environment.schemes.purelib / "demo-1.egg-info"

@@ -28,7 +28,7 @@ from wheelfit.wheels.reserved_files import (
     why_reserved_in_prefix,
     why_reserved_in_scripts,
 )
-from wheelfit_runtime.errors import InvalidWheel
+from wheelfit_runtime.errors import InvalidWheel, os_reason
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
@@ -89,8 +89,12 @@ def _folders_in_record(record: Path, dist_info: Path) -> _Folders:
     """Return the result of `files_in_record` by folder, resolving each folder once."""
     try:
         data = record.read_bytes()
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
+    except OSError as error:
+        raise InvalidWheel(
+            f"RECORD cannot be read: {os_reason(error)}", where=str(record)
+        ) from None
     names_by_prefix: dict[str, list[str]] = {}
     previous, names = "", names_by_prefix.setdefault("", [])
     for path in _rows(data, str(record)):
