@@ -18,8 +18,7 @@ from msgspec import Struct, field
 from wheelfit.errors import EnvironmentBusy
 from wheelfit.installation.checked_wheel import CheckedWheel, check_wheel
 from wheelfit.installation.choice_record import HostAndOverrides
-from wheelfit.installation.conflicts import FolderLayout, lay_out, scheme_folders
-from wheelfit.installation.destination import Destination
+from wheelfit.installation.conflicts import WheelLayout, lay_out, scheme_folders
 from wheelfit.installation.environment_folders import EnvironmentFolders
 from wheelfit.installation.folder_scan import FolderScan
 from wheelfit.installation.locking import LOCK_TIMEOUT, locked
@@ -29,6 +28,7 @@ from wheelfit.installation.staging_folders import make_folders, remove_folders
 from wheelfit.installation.startup_files import StartupFiles
 from wheelfit.installation.transaction import Transaction, environment_error
 from wheelfit.installation.unchanged_folders import unchanged_folders
+from wheelfit.installation.wheel_stage import WheelStage
 from wheelfit.sources.progress import NO_PROGRESS, Progress
 from wheelfit.wheels.linking import Linker
 from wheelfit.wheels.native_file_system import NATIVE
@@ -187,6 +187,7 @@ def _folders_to_change(
 
 
 def _change_locked(job: _Job, lock_timeout: float) -> tuple[str, ...]:
+    """Change the environment under its lock, after an interrupted change is recovered."""
     folders = EnvironmentFolders(job.environment.real_folders(), job.environment.signer)
     # The lock needs the library folder; a new folder is removed again after an error.
     created = make_folders(folders.library)
@@ -212,6 +213,7 @@ def _change_locked(job: _Job, lock_timeout: float) -> tuple[str, ...]:
 
 
 def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
+    """Stage the wheels, switch to them, and return notes for the user."""
     environment, progress = job.environment, job.progress
     read_folder = FolderScan()
     removals, removed_files, layouts = _plan_files(
@@ -222,7 +224,7 @@ def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
         for layout in layouts
     }
     for folders in unchanged.values():
-        for folder in folders.values():
+        for folder in folders.values():  # it stays as it is
             del removed_files[folder]
     progress.start(sum(wheel.size for wheel in job.checked))
     for layout in layouts:
@@ -244,7 +246,7 @@ def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
 
 def _plan_files(
     job: _Job, staying: Iterable[Installed], read_folder: FolderScan
-) -> tuple[Sequence[Removal], dict[str, dict[str, str]], Sequence[FolderLayout]]:
+) -> tuple[Sequence[Removal], dict[str, dict[str, str]], Sequence[WheelLayout]]:
     """Return the removals, the owners of the files to remove, and the layouts of the wheels.
 
     :return: the owners are by folder and name.
@@ -300,7 +302,7 @@ def _staying(plan: Plan, environment: Environment) -> tuple[Installed, ...]:
 
 
 def _unchanged(
-    layout: FolderLayout,
+    layout: WheelLayout,
     job: _Job,
     removed_files: Mapping[str, Collection[str]],
     read_folder: FolderScan,
@@ -322,14 +324,14 @@ def _unchanged(
 
 
 def _stage(
-    layout: FolderLayout, job: _Job, transaction: Transaction, unchanged: Collection[str]
+    layout: WheelLayout, job: _Job, transaction: Transaction, unchanged: Collection[str]
 ) -> None:
     """Write the files of a wheel into folders beside their places."""
     wheel, environment = layout.wheel, job.environment
     stages = {scheme: transaction.stage(scheme) for scheme in sorted(wheel.schemes)}
     if "headers" in stages:
         stages["headers"] /= wheel.pin.name
-    destination = Destination(
+    stage = WheelStage(
         stages,
         scheme_folders(environment.runtime.folders(), wheel.pin.name),
         interpreter=environment.script_options.python,
@@ -340,7 +342,7 @@ def _stage(
         linker=job.linker,
         files=transaction.files,
     )
-    destination.fill(wheel)
+    stage.fill(wheel)
 
 
 def _compile_modules(environment: Environment, stage: Callable[[str], Path]) -> None:

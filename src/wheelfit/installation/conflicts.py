@@ -42,8 +42,8 @@ _MAX_SHOWN = 10
 _NO_NAMES: frozenset[str] = frozenset()
 
 
-class FolderLayout(Struct, frozen=True):
-    """The paths that one wheel writes."""
+class WheelLayout(Struct, frozen=True):
+    """The files of one wheel, compared with the existing ones."""
 
     wheel: CheckedWheel
     present: frozenset[tuple[str, str]]
@@ -77,7 +77,7 @@ def lay_out(
     file_system: FileSystem = NATIVE,
     real: RealPaths,
     read_folder: FolderReader,
-) -> tuple[FolderLayout, ...]:
+) -> tuple[WheelLayout, ...]:
     """Compare the files to write with existing ones, and with each other.
 
     :param removed_files: the names of the files that are removed first, by folder (absolute path).
@@ -159,7 +159,7 @@ def lay_out(
                 where=where,
                 hint="nothing was changed; --startup-files warn installs it",
             )
-        layouts.append(FolderLayout(wheel, frozenset(present), tuple(startup)))
+        layouts.append(WheelLayout(wheel, frozenset(present), tuple(startup)))
     return tuple(layouts)
 
 

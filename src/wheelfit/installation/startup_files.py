@@ -42,6 +42,7 @@ class StartupFolders:
         for root in map(str.lower, self._folders):
             if lower == root:
                 return True
+            # A module may also be a folder, as sitecustomize/__init__.py.
             if lower.startswith(root) and any(
                 name in lower[len(root) :] for name in STARTUP_MODULES
             ):

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _SHEBANG = b"#!python"
 
 
-class Destination(Struct, eq=False):
-    """Staged folders, into which a wheel is written as into the final ones."""
+class WheelStage(Struct, eq=False):
+    """The staged folders of one wheel, into which it is written as into the final ones."""
 
     stages: Mapping[str, Path]
     """The staged folders by scheme."""

@@ -98,6 +98,7 @@ class BuildingRepository:
         self._being_prepared: list[str] = []
         """Names of the projects whose builds are in preparation, each needed by the one before."""
         self._products: dict[tuple[str, str], Product] = {}
+        """The products by URL and by the file name that is listed."""
         self._products_lock = threading.Lock()
         """Locked only briefly, since pages are read during a build."""
         self._allowed: set[NormalizedName] = set()
@@ -409,6 +410,7 @@ class BuildingRepository:
         return (product.file.size or 0) > _MAX_FETCHED_SIZE and not self._is_allowed(product)
 
     def _metadata(self, product: Product) -> bytes:
+        """Return the metadata of a product, from its backend if necessary; needs the lock."""
         if product.metadata is not None:
             return product.metadata
         project = product.opened()
