@@ -147,10 +147,9 @@ def show_audit_log(report: AuditReport, output: Output) -> None:
 def show_moved_index(report: MovedIndexReport, output: Output) -> None:
     """Print the amount of moved files and records."""
     files = f"{count_of(report.files, 'file')} ({size_words(report.size)})"
-    line = f"{files} and {count_of(report.records, 'record')}"
-    if report.copied < report.files:
-        line += f"; {report.copied} copied, the others already existed"
-    output.report(line)
+    is_partial = report.copied < report.files
+    existing = f"; {report.copied} copied, the others already existed" if is_partial else ""
+    output.report(f"{files} and {count_of(report.records, 'record')}{existing}")
 
 
 def show_import(report: MovedIndexReport | ImportedPackages, output: Output) -> int:
