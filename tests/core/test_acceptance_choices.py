@@ -473,7 +473,7 @@ class TestXGBoost:
             "variants": {"3f631cc2": {"nvidia": {"cuda": ["12"]}}},
         }
         known = support(read_document(data, where="xgboost"), FixedDetector())
-        assert known.holders == {"nvidia": "the package's own list"}
+        assert known.examined == {"nvidia": "the package's own list"}
         assert labels(data, {}) == ["3f631cc2"]
 
     def test_several_projects(self) -> None:

@@ -226,7 +226,9 @@ def test_refusals_in_words(detection: Detection, wanted: list[str], words: str) 
 )
 def test_a_package_list_is_not_a_machine(detection: Detection, wanted: str, words: str) -> None:
     """P-11, A-39: what the package's own list lacks is not said of the machine."""
-    support = Support({detection.namespace: detection}, holders={detection.namespace: PACKAGE_LIST})
+    support = Support(
+        {detection.namespace: detection}, examined={detection.namespace: PACKAGE_LIST}
+    )
     refusal = support.refusal(PropertySet.of(parse_property(wanted)))
     assert refusal == words
 
@@ -240,7 +242,7 @@ def test_a_package_list_is_not_a_machine(detection: Detection, wanted: str, word
 )
 def test_another_machine(wanted: str, words: str) -> None:
     """P-44: what a host file lacks is not said of this machine."""
-    support = Support({"x86_64": X86_V3}, holders={"x86_64": "node.toml"})
+    support = Support({"x86_64": X86_V3}, examined={"x86_64": "node.toml"})
     refusal = support.refusal(PropertySet.of(parse_property(wanted)))
     assert refusal == f"{words} ({wanted})"
 
@@ -283,7 +285,7 @@ def test_lists_with_gaps(features: dict[str, list[str]], wanted: str, words: str
     item = parse_property(wanted)
     support = Support(
         {item.namespace: supported(item.namespace, features)},
-        holders={item.namespace: "node.toml"},
+        examined={item.namespace: "node.toml"},
     )
     assert support.refusal(PropertySet.of(item)) == words
 

@@ -151,7 +151,7 @@ class TestStep2:
         provider = StaticProvider((FeatureConfig("cuda", ("12",)),))
         support = ask(provider, FixedDetector({"nvidia": {}}))
         assert support.supports(Property("nvidia", "cuda", "12"))
-        assert support.holders == {"nvidia": "the package's own list"}
+        assert support.examined == {"nvidia": "the package's own list"}
 
     def test_policy_ignores_the_list(self) -> None:
         """P-20: where the user wants it, what the detector knows wins over the list."""
@@ -159,7 +159,7 @@ class TestStep2:
         policy = ProviderPolicy(ignore_static=frozenset({"nvidia", "blas"}))
         support = ask(provider, FixedDetector({"nvidia": {"sm_arch": ["75_real"]}}), policy=policy)
         assert not support.supports(Property("nvidia", "sm_arch", "90_real"))
-        assert support.holders == {}
+        assert support.examined == {}
 
     def test_policy_needs_somebody_who_knows(self) -> None:
         """P-20: a list that nobody can replace stays, and nothing is said to be missing."""

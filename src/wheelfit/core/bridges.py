@@ -255,6 +255,7 @@ class BridgeFamily:
         :param filenames: wheels of one release.
         :return: the count of members if none has any of them.
         """
+        # By identity, since members may be many, and their comparison is slow.
         members = {id(self.member_of_wheel(filename)) for filename in filenames}
         ranks = (rank for rank, member in enumerate(self.members) if id(member) in members)
         return next(ranks, len(self.members))

@@ -303,8 +303,9 @@ def _check_providers(
 def _unusable(documents: Documents, conflicts: list[Contradiction]) -> dict[str, str]:
     """Return broken labels; a label valid elsewhere is a contradiction (F-61)."""
     usable_in: dict[str, str] = {}
-    for where, document in reversed(documents):
-        usable_in.update(dict.fromkeys(document.variants, where))
+    for where, document in documents:
+        for usable_label in document.variants:
+            usable_in.setdefault(usable_label, where)
     reasons: dict[str, str] = {}
     for where, document in documents:
         for label, reason in document.unusable.items():

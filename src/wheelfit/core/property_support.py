@@ -52,7 +52,7 @@ class Support(Struct, frozen=True, dict=True):
     notes: tuple[str, ...] = ()
     """Notes on missing entries in the user's lists, one sentence each (P-44)."""
     device_policy: DevicePolicy = "all"
-    holders: Mapping[str, str] = field(default_factory=dict)
+    examined: Mapping[str, str] = field(default_factory=dict)
     """The name of the machine or list that was examined, by namespace; default: this machine."""
     abi_namespaces: frozenset[str] = frozenset()
     """The namespaces with versions of other packages (P-45)."""
@@ -72,18 +72,18 @@ class Support(Struct, frozen=True, dict=True):
     @cached_property
     def _devices(self) -> Mapping[str, Mapping[str, tuple[DeviceValues, ...]]]:
         """The devices that every wheel must run on, by namespace and feature (P-88)."""
-        narrowed = (
-            (namespace, self._narrowing(detection))
+        binding = (
+            (namespace, self._binding_devices(detection))
             for namespace, detection in self.detections.items()
         )
-        return {namespace: narrowing for namespace, narrowing in narrowed if narrowing}
+        return {namespace: devices for namespace, devices in binding if devices}
 
     @cached_property
     def _refusals(self) -> dict[tuple[_Unmet, ...], str]:
         return {}  # a cache: the labels of a release lack the same few properties
 
-    def _narrowing(self, detection: Detection) -> dict[str, tuple[DeviceValues, ...]]:
-        """Return the devices every wheel must run on, by feature (P-88)."""
+    def _binding_devices(self, detection: Detection) -> dict[str, tuple[DeviceValues, ...]]:
+        """Return the devices of one namespace that every wheel must run on, by feature (P-88)."""
         by_feature: dict[str, tuple[DeviceValues, ...]] = {}
         if self.device_policy != "any":
             for device in detection.devices:
@@ -183,8 +183,8 @@ class Support(Struct, frozen=True, dict=True):
                 for feature, values in missing:
                     yield abi_dependency.refusal(feature, values, self.known)
             elif missing:
-                holder = self.holders.get(namespace, THIS_MACHINE)
-                yield phrases.describe_unmet(missing, detection, machine=holder)
+                machine = self.examined.get(namespace, THIS_MACHINE)
+                yield phrases.describe_unmet(missing, detection, machine=machine)
             for feature, values, device in items:
                 if device is not None:
                     yield phrases.describe_unmet_on_device(feature, values, device)
@@ -229,7 +229,7 @@ def support_for(
         steps.detections,
         steps.notes,
         policy.device_policy,
-        steps.holders,
+        steps.examined,
         abi_dependency.abi_namespaces(document.providers),
         known,
     )

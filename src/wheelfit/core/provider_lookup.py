@@ -135,7 +135,7 @@ class ProviderSteps(Struct, eq=False):
     plugins: Plugins = NoPlugins()
     detections: dict[str, Detection] = field(default_factory=dict)
     """The detections so far, by namespace."""
-    holders: dict[str, str] = field(default_factory=dict)
+    examined: dict[str, str] = field(default_factory=dict)
     """The machine or list that was detected, in words, if it is not this machine."""
     missing_entries: dict[str, list[str]] = field(default_factory=dict)
     """The namespaces without an entry in the user's lists, by reason."""
@@ -211,7 +211,7 @@ class ProviderSteps(Struct, eq=False):
                     return detected._replace(source=source)
         # P-11: exclusively, even for a namespace wheelfit could detect itself.
         supported = any(config.values for config in provider.features)
-        self.holders[namespace] = PACKAGE_LIST
+        self.examined[namespace] = PACKAGE_LIST
         return Detection(
             namespace,
             provider.features,
@@ -274,7 +274,7 @@ class ProviderSteps(Struct, eq=False):
             return None
         listed = _detect(self.host_detector, namespace, plugin)
         if _is_known(listed):
-            self.holders[namespace] = listed.source or "the user's list"
+            self.examined[namespace] = listed.source or "the user's list"
             return listed._replace(step="user-list")
         return listed
 

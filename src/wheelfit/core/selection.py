@@ -136,24 +136,19 @@ class _Judge(Struct, eq=False):
     # --- one wheel (F-90, steps 1 to 5) ---------------------------------------------
 
     def add(self, filename: WheelFilename) -> None:
+        """Add a wheel to the candidates, or its verdict to the rejected ones."""
         if self.tag_rank(filename) is None:
-            properties = self._declared(filename)
-            self.rejected_by_tags.append(
-                Verdict(filename, "rejected", self._tag_reason, properties)
-            )
-            return
-        extra = self.extra_rejections.get(filename.text)
-        if extra is not None:  # F-94: before variants are ordered
-            self.rejected_by_listing.append(
-                Verdict(filename, "rejected", extra, self._declared(filename))
-            )
-            return
-        reason = self._variant_rejection(filename)
-        if reason is not None:
-            properties = self._declared(filename)
-            self.rejected_by_variant.append(Verdict(filename, "rejected", reason, properties))
-            return
-        self.candidates.append(filename)
+            self._reject(filename, self._tag_reason, self.rejected_by_tags)
+        elif (extra := self.extra_rejections.get(filename.text)) is not None:
+            # F-94: before variants are ordered
+            self._reject(filename, extra, self.rejected_by_listing)
+        elif (reason := self._variant_rejection(filename)) is not None:
+            self._reject(filename, reason, self.rejected_by_variant)
+        else:
+            self.candidates.append(filename)
+
+    def _reject(self, filename: WheelFilename, reason: LazyReason, rejected: list[Verdict]) -> None:
+        rejected.append(Verdict(filename, "rejected", reason, self._declared(filename)))
 
     def tag_rank(self, filename: WheelFilename) -> int | None:
         tags = filename.tags

@@ -109,6 +109,7 @@ def names_builds(project: str) -> bool:
 def combine_preferences(shorthands: Sequence[Shorthand], own: Preferences) -> Preferences:
     """Return preferences combined with those of shorthands.
 
+    :param shorthands: at least one.
     :param own: the user's explicit preferences, which come first.
     :raises UsageError: preferences contradict each other.
     """
@@ -119,7 +120,7 @@ def combine_preferences(shorthands: Sequence[Shorthand], own: Preferences) -> Pr
         for shorthand in shorthands:
             for choice in getattr(shorthand, kind):
                 options_by_kind[kind].setdefault(choice, f"--variant {shorthand.name}")
-    for required, required_option in options_by_kind["require"].items() if shorthands else ():
+    for required, required_option in options_by_kind["require"].items():
         for forbidden, forbidden_option in options_by_kind["forbid"].items():
             if _covers(forbidden, required):
                 raise UsageError(

@@ -129,6 +129,7 @@ _DEFAULTS: Final = {
 
 def _read_manifest(document: Mapping[str, Any], where: str) -> tuple[CondaPlatform, ...]:
     root: Any = document
+    # In a pyproject.toml, [project] is another table, and the manifest is below [tool.pixi].
     if "workspace" not in root and "platforms" not in _table(root.get("project")):
         root = _table(_table(document.get("tool")).get("pixi"))
     workspace = _table(root.get("workspace")) or _table(root.get("project"))

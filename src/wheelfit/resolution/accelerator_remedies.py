@@ -65,7 +65,7 @@ class Remedies:
     def machine_name(self, namespace: str) -> str:
         """Return the name of the machine that was examined for a namespace."""
         support = self.support(namespace)
-        return THIS_MACHINE if support is None else support.holders.get(namespace, THIS_MACHINE)
+        return THIS_MACHINE if support is None else support.examined.get(namespace, THIS_MACHINE)
 
     def is_allowed(self, namespace: str) -> bool:
         """Return whether the user allows builds for an accelerator."""
@@ -217,9 +217,9 @@ def unmet_library_need(support: Support, namespace: str, major: str) -> str:
     for need in library_needs(namespace, major):
         feature = Feature(namespace, need.feature)
         if support.values(namespace, need.feature) and not support.supports(need):
-            holder = support.holders.get(namespace, THIS_MACHINE)
+            machine = support.examined.get(namespace, THIS_MACHINE)
             return phrases.describe_unmet_feature(
-                feature, (need.value,), support.detections[namespace], holder
+                feature, (need.value,), support.detections[namespace], machine
             )
     return ""
 

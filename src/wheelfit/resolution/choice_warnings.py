@@ -43,7 +43,7 @@ def _package_list_warnings(choice: ReleaseChoice) -> Iterator[str]:
     if choice.support is None:
         return
     for namespace in sorted(HARDWARE.intersection(choice.properties.namespaces)):
-        if choice.support.holders.get(namespace) == PACKAGE_LIST:
+        if choice.support.examined.get(namespace) == PACKAGE_LIST:
             yield (
                 f"{choice.release.name}: its own list states that {namespace} is supported; "
                 "this machine was not examined"
@@ -107,7 +107,7 @@ def _is_present(support: Support, namespace: str) -> bool:
     return (
         detection is not None
         and detection.status is Status.SUPPORTED
-        and support.holders.get(namespace) != PACKAGE_LIST
+        and support.examined.get(namespace) != PACKAGE_LIST
         # P-150: some providers report absent hardware as a value.
         and any(config.values != ("false",) for config in detection.features)
     )

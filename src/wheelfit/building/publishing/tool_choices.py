@@ -270,7 +270,7 @@ class _MachineChooser:
         if not is_read_by_uv(document):
             return None  # one fault makes the whole release unusable
         detections = uv_detections(document, self._support.detections)
-        support = Support(detections, holders=self._support.holders)
+        support = Support(detections, examined=self._support.examined)
         listed = [
             wheel
             for wheel in self._release.wheels
