@@ -53,6 +53,21 @@ def test_constraints(pip_setup: PipSetup) -> None:
     assert str(limits) in result.err
 
 
+def test_newer_release_excluded(pip_setup: PipSetup) -> None:
+    """A constraint that the user may not expect is named where it excludes the newest release."""
+    limits = pip_setup.folder / "limits.txt"
+    limits.write_text("plain<2\n")
+    pip_setup.write_configuration(f"[install]\nconstraint = {limits}\n")
+    (held_back,) = pip_setup.install("--dry-run", "--json", "plain").object["held_back"]
+    reason = f"is excluded by the constraint plain<2 ({limits}:1)"
+    assert held_back == {"name": "plain", "version": "1.0", "latest": "2.0", "reason": reason}
+    for words in (["plain<2"], ["-c", limits, "plain<1.5"]):  # the user excludes it as well
+        assert pip_setup.install("--dry-run", "--json", *words).object["held_back"] == []
+    pip_setup.write_configuration("")
+    result = pip_setup.install("--dry-run", "--json", "-c", limits, "plain")
+    assert result.object["held_back"] == []  # the user named the file
+
+
 def test_missing_constraints_file(pip_setup: PipSetup) -> None:
     """The error about a missing file names the setting."""
     path = pip_setup.write_configuration("[install]\nconstraint = /nowhere/limits.txt\n")

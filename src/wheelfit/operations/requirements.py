@@ -220,7 +220,8 @@ def with_pip_constraints(
     """
     try:
         files = _constraint_files(rules.constraints, environ)
-        constraints = [_parse_line(line) for file in files for line in file.constraints]
+        lines = [line for file in files for line in file.constraints]
+        constraints = [structs.replace(_parse_line(line), is_configured=True) for line in lines]
     except UserError as error:
         setting = f"the file is named by {rules.origin_of('constraint')}"
         error.note = "\n".join(filter(None, (error.note, setting)))

@@ -1,7 +1,8 @@
 """Results that are older than the newest allowed release, with the reasons.
 
 They are reported, so that users notice an old release at once, unless the user's requirements
-exclude the newer releases.
+exclude the newer releases. Constraints of a configuration file are reported, because that file may
+be another person's.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ _MAX_ROUNDS = 2_000
 class HeldBackSearch:
     """The search for releases held back in a solution.
 
+    :param configured_constraints: those of the constraints that the configuration names.
     :param preferred: the version of each project in an older lock.
     """
 
@@ -41,6 +43,7 @@ class HeldBackSearch:
         catalogue: Catalogue,
         roots: Sequence[Dependency],
         constraints: Sequence[Dependency],
+        configured_constraints: Sequence[Dependency],
         solved: Solved,
         *,
         prereleases: bool,
@@ -50,6 +53,7 @@ class HeldBackSearch:
         self._catalogue = catalogue
         self._roots = roots
         self._constraints = constraints
+        self._configured_constraints = configured_constraints
         self._solved = solved
         self._prereleases = prereleases
 
@@ -62,11 +66,14 @@ class HeldBackSearch:
         named = {dependency.package.name for dependency in self._roots}
         for name in names:
             version = self._solved.versions[Package(name)]
-            latest = self._latest(name, self._roots_by_name.get(name, ()))
+            latest = self._latest(name, self._roots_by_name.get(name, ()), self._constraints)
             if name in named and latest is not None and latest > version:
                 reason = self.reason(name, latest)
+            elif name in named and (excluded := self._excluded_by_configuration(name)):
+                latest, reason = excluded
             else:  # only an option may hold it back, within the requirements of all packages
-                latest = self._latest(name, self._dependencies_by_name.get(name, ()))
+                dependencies = self._dependencies_by_name.get(name, ())
+                latest = self._latest(name, dependencies, self._constraints)
                 reason = "" if latest is None else self._option_reason(name, latest)
             if reason and latest is not None and latest > version:
                 yield HeldBack(name, version, self._release(name, latest), reason)
@@ -92,16 +99,35 @@ class HeldBackSearch:
             return ()  # it stands for a build, which limits other packages but requires none
         return self._catalogue.dependencies(package, version)
 
-    def _latest(self, name: NormalizedName, dependencies: Iterable[Dependency]) -> Version | None:
+    def _excluded_by_configuration(self, name: NormalizedName) -> tuple[Version, str] | None:
+        """Return the newest release if only the configuration excludes it, and a clause on that."""
+        configured = [
+            constraint
+            for constraint in self._configured_constraints
+            if constraint.package.name == name
+        ]
+        if not configured:
+            return None
+        others = [constraint for constraint in self._constraints if constraint not in configured]
+        latest = self._latest(name, self._roots_by_name.get(name, ()), others)
+        for constraint in configured:
+            if latest is not None and latest not in constraint.versions:
+                return latest, f"is excluded by the constraint {constraint.text}"
+        return None
+
+    def _latest(
+        self,
+        name: NormalizedName,
+        dependencies: Iterable[Dependency],
+        constraints: Iterable[Dependency],
+    ) -> Version | None:
         """Return the newest release that dependencies on it alone admit, available or not."""
         listing = self._catalogue.candidates.listing(name)
         if listing is None:
             return None
         admitted = [dependency.versions for dependency in dependencies]
         admitted += [
-            constraint.versions
-            for constraint in self._constraints
-            if constraint.package.name == name
+            constraint.versions for constraint in constraints if constraint.package.name == name
         ]
         versions = reduce(and_, admitted, VersionSet.full())
         chosen = self._solved.versions[Package(name)]

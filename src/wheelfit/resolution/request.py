@@ -37,6 +37,8 @@ class RequestedRequirement(Struct, frozen=True):
     """Its marker, if any, is evaluated for the target, without any wheel (F-109)."""
     where: str = ""
     """File and line, such as ``requirements.txt:3``; empty: on the command line."""
+    is_configured: bool = False
+    """Whether the configuration names its file, so that the user may not expect it."""
 
     def __str__(self) -> str:
         text = redact(str(self.requirement))

@@ -211,7 +211,11 @@ class _RequestResolver:
         for requirement in request.requirements:
             if self._applies(requirement):
                 self._requirements += self._overrides_of(requirement)
-        self._constraints = self._constraint_dependencies()
+        constraints = list(filter(self._applies, self._request.constraints))
+        self._constraints = _constraint_dependencies(constraints)
+        self._configured_constraints = _constraint_dependencies(
+            constraint for constraint in constraints if constraint.is_configured
+        )
         self._wheels = [*request.wheels, *_wheels_from_urls(self._requirements)]
         context = candidates.context.with_direct_files(*self._requested_pages())
         context = replace(context, agreed=(), preferred_builds=request.preferred_builds)
@@ -362,20 +366,6 @@ class _RequestResolver:
         overrides = list(self._replacements.apply_to(line))
         self._details.append(f"{line} is replaced by {', '.join(map(str, overrides)) or 'nothing'}")
         return overrides
-
-    def _constraint_dependencies(self) -> list[Dependency]:
-        """Return the limits on versions that the constraints state."""
-        constraints: list[Dependency] = []
-        for line in filter(self._applies, self._request.constraints):
-            requirement = line.requirement
-            if requirement.extras or requirement.url is not None:
-                raise UserError(
-                    f"{requirement} cannot be a constraint",
-                    where=line.where or None,
-                    hint="a constraint is a name with versions, without extras and URL",
-                )
-            constraints += dependencies_of(requirement, str(line))
-        return constraints
 
     def _requested_pages(self) -> list[ProjectPage]:
         """Return the pages of projects with requested wheels, with only these files (F-125)."""
@@ -574,6 +564,7 @@ class _RequestResolver:
             solution.catalogue,
             self._roots,
             self._constraints,
+            self._configured_constraints,
             solution.solved,
             prereleases=self._request.prereleases,
             preferred=self._request.preferred,
@@ -616,6 +607,21 @@ class _RequestResolver:
             yield f"{needs}, and its override does not apply here"
         elif not requirement.specifier.contains(version, prereleases=True):
             yield f"{needs}, and an override selects {version}"
+
+
+def _constraint_dependencies(lines: Iterable[RequestedRequirement]) -> list[Dependency]:
+    """Return the limits on versions that constraints state."""
+    constraints: list[Dependency] = []
+    for line in lines:
+        requirement = line.requirement
+        if requirement.extras or requirement.url is not None:
+            raise UserError(
+                f"{requirement} cannot be a constraint",
+                where=line.where or None,
+                hint="a constraint is a name with versions, without extras and URL",
+            )
+        constraints += dependencies_of(requirement, str(line))
+    return constraints
 
 
 def _wheels_from_urls(lines: Iterable[RequestedRequirement]) -> Iterable[DirectWheel]:
