@@ -13,7 +13,6 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 from packaging.version import InvalidVersion, Version
 
-from wheelfit.core.compatible_tags import ShortTags, shorten
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import InvalidMarker
 
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from packaging.tags import Tag
+
+    from wheelfit.core.compatible_tags import ShortTags
 
 _ARCHITECTURES = {
     "x86_64": "x86_64",
@@ -99,6 +100,8 @@ class Target(Struct, frozen=True):
     @property
     def short_tags(self) -> ShortTags | None:
         """The ABI and platform tags from which all tags follow; None if they do not."""
+        from wheelfit.core.compatible_tags import shorten  # not needed by most commands
+
         implementation = self.environment["implementation_name"]
         return shorten(self.tags.tags, implementation, self.python_full_version)
 
