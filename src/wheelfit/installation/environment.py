@@ -351,7 +351,7 @@ def open_environment(
 
 
 def _absolute(path: Path) -> Path:
-    return Path(os.path.abspath(path.expanduser()))  # noqa: PTH100  # links stay as named
+    return Path(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111  # links stay as named
 
 
 def _flat(folder: Path) -> Schemes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -400,7 +401,7 @@ def _named_reference(place: str, name: str | None = None) -> str:
 
     url, consent = place, ""
     if place.startswith("file:///") or "://" not in place:
-        path = Path(place.removeprefix("file://")).expanduser().absolute()
+        path = Path(os.path.expanduser(place.removeprefix("file://"))).absolute()  # noqa: PTH111
         if not path.exists():
             raise FileProblem(
                 "the file or folder does not exist", where=place, hint="name one that exists"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shlex
 import shutil
@@ -151,7 +152,7 @@ def emulated_python(name: str | None) -> EmulatedPython | None:
 
     :param name: as ``--python`` takes it.
     """
-    path = Path(name).expanduser() if name else None
+    path = Path(os.path.expanduser(name)) if name else None  # noqa: PTH111
     if path is None or not path.is_file():
         return None
     with path.open("rb") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,7 +44,7 @@ def open_environment_of(
         # With a root, the prefix is relative to the root.
         prefix = None if request.root else request.prefix
         for named in (request.target, prefix, request.root):
-            if named and not Path(named).exists():
+            if named and not Path(os.path.expanduser(named)).exists():  # noqa: PTH111
                 raise FileProblem(
                     "the folder does not exist", where=named, hint="name one that exists"
                 )

@@ -47,7 +47,7 @@ def create_venv(request: VenvRequest, context: Context) -> VenvReport:
     :raises UnusableInterpreter: the Python does not exist, or is too old.
     :raises EnvironmentUnavailable: the Python cannot create one.
     """
-    folder = Path(os.path.abspath(Path(request.path).expanduser()))  # noqa: PTH100 # links stay
+    folder = Path(os.path.abspath(os.path.expanduser(request.path)))  # noqa: PTH100, PTH111 # links stay
     source = open_environment(
         request.python,
         environ=context.environ,

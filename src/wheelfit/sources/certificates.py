@@ -92,7 +92,7 @@ def _named(cert: str | None, environ: Mapping[str, str]) -> list[tuple[str, str]
 
 
 def _check_readable(text: str, message: str, note: str, hint: str) -> None:
-    path = Path(text).expanduser()
+    path = Path(os.path.expanduser(text))  # noqa: PTH111  # an unknown user is not an error yet
     if path.is_dir():
         return
     try:
@@ -104,7 +104,7 @@ def _check_readable(text: str, message: str, note: str, hint: str) -> None:
 
 
 def _load_trusted(context: ssl.SSLContext, setting: str, text: str) -> None:
-    path = Path(text).expanduser()
+    path = Path(os.path.expanduser(text))  # noqa: PTH111  # an unknown user is not an error yet
     try:
         if path.is_dir():
             context.load_verify_locations(capath=str(path))
@@ -126,7 +126,7 @@ def _load_trusted(context: ssl.SSLContext, setting: str, text: str) -> None:
 
 
 def _load_client_cert(context: ssl.SSLContext, text: str) -> None:
-    path = Path(text).expanduser()
+    path = Path(os.path.expanduser(text))  # noqa: PTH111  # an unknown user is not an error yet
     try:
         context.load_cert_chain(str(path), password=_no_password)
     except (OSError, ValueError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from pathlib import Path
@@ -473,7 +474,7 @@ class _Opener(Struct, frozen=True):
                 raise InvalidConfiguration(str(error), where=redact(text)) from error
         if "://" in text:
             return None
-        path = self.working_folder / Path(text).expanduser()
+        path = self.working_folder / os.path.expanduser(text)  # noqa: PTH111 # an unknown user is no error
         if _LOGIN.match(text.lstrip("/")) and not path.exists():
             # As the name of a folder, it would appear in messages with its password.
             raise InvalidConfiguration(

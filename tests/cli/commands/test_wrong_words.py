@@ -37,6 +37,13 @@ packages = []
         (["lock"], 1, "file-problem", "correct its syntax"),
         (["add", "some"], 1, "file-problem", "correct its syntax"),
         (["remove", "some"], 1, "file-problem", "correct its syntax"),
+        (["add", "~nobody-of-this-name/some"], 1, "file-problem", "name one that exists"),
+        (
+            ["download", "some", "--cert", "~nobody-of-this-name/ca"],
+            1,
+            "invalid-configuration",
+            "correct or remove the setting",
+        ),
     ],
 )
 def test_hint_of_a_wrong_argument(
@@ -69,3 +76,12 @@ def test_hint_of_a_wrong_argument(
     assert error["code"] == reference
     assert hint in (error["hint"] or "")
     assert tree(tmp_path) == before
+
+
+def test_a_folder_below_the_home_folder(
+    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shell leaves ``--target=~/x`` as it is, and wheelfit finds the folder."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "target").mkdir()
+    assert run("list", "--target=~/target", "--json").object["packages"] == []
