@@ -112,6 +112,11 @@ class TestInstallers:
         found = self.asked(tmp_path, "pip", "install", option, PRIVATE, "x")
         assert found.pip.index_urls == (PRIVATE,)
 
+    def test_options_before_the_command_of_uv(self, tmp_path: Path) -> None:
+        """The value of an option is not taken for the command."""
+        words = ("uv", "--color", "never", "--cache-dir", "pip", "add", "x")
+        assert self.asked(tmp_path, *words).in_project
+
     def test_further_options_of_pip(self, tmp_path: Path) -> None:
         """More indexes, and hosts that are trusted."""
         words = ("--extra-index-url", "http://a.example", "--trusted-host", "a.example")

@@ -40,6 +40,8 @@ _VALUE_OPTIONS = (
     "trusted-host",
     "allow-insecure-host",
     "config-file",
+    "cache-dir",
+    "color",
     "project",
     "directory",
     "requirement",
@@ -192,22 +194,15 @@ def _tool_settings(
     is_index_named: bool,
     trusted: Iterable[str] = (),
 ) -> SourceSettings:
-    """Return the indexes of a tool, with those of pip if it has no default of its own."""
+    """Return the indexes of a tool, with those of pip if it has no default of its own.
+
+    Indexes that the tool configures may use plain HTTP.
+    """
     default = () if own.default is None else (own.default,)
     last = settings.index_urls if is_index_named or not default else default
-    return _with_indexes(settings, (*own.first, *last), (*own.first, *default), trusted)
-
-
-def _with_indexes(
-    settings: SourceSettings,
-    urls: Iterable[str],
-    configured: Iterable[str] = (),
-    trusted: Iterable[str] = (),
-) -> SourceSettings:
-    """Return settings with other indexes; those that the tool configures may use plain HTTP."""
-    first, *rest = dict.fromkeys(urls) or (settings.index_url,)
+    first, *rest = dict.fromkeys((*own.first, *last)) or (settings.index_url,)
     plain_hosts = []
-    for url in configured:
+    for url in (*own.first, *default):
         try:
             address = origin(url)
         except ValueError:
