@@ -239,6 +239,7 @@ def _check_indexes(family: BridgeFamily, open_place: _OpenPlace) -> FamilyCheck:
     hosts: set[str] = set()
     unreadable: dict[str, list[str]] = {}
     for place, members in by_place.items():
+        # The registry, a URL, or a path below the base of the family.
         url = place if not place or "://" in place else f"{family.base}/{place}"
         repository = open_place(url, is_page=bool(members[0].page))
         try:

@@ -427,7 +427,7 @@ def _by_name(files: Iterable[_ToBundle], where: str) -> dict[str, _ToBundle]:
 
 
 def _stand_in(opened_lock: OpenedLock) -> Callable[[LockedPackage], File | None]:
-    """Return the function that makes wheels for archives; None for folders and repositories."""
+    """Return `stand_in_of` a lock, limited to archives: it returns None for any other source."""
     stand_in = stand_in_of(opened_lock.path.absolute().parent)
 
     def archive(package: LockedPackage) -> File | None:

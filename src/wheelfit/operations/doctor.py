@@ -230,7 +230,7 @@ def _scrubber(examined: SystemView, environ: Mapping[str, str]) -> Scrubber:
 def _open_machine(
     request: DoctorRequest, current: Target, context: Context
 ) -> tuple[ChosenMachine, Machine, TimedProcesses]:
-    """Return the machine to judge for, the one with the settings, and the processes of that one.
+    """Return the machine that packages must fit, the one with the settings, and its processes.
 
     Drivers are probed again, so that a cached answer never hides a fault.
     """

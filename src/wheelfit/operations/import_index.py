@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -34,6 +33,7 @@ from wheelfit.sources.local_files import LocalFiles, path_of
 from wheelfit.sources.package_tree import TreeIndex
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.urls import redact
+from wheelfit.wheels.record import sha256_of_file
 from wheelfit_runtime.errors import FileProblem, NetworkError, WheelfitError
 
 if TYPE_CHECKING:
@@ -283,8 +283,7 @@ class _PackageImport:
             return False
         digest = file.hashes.get("sha256")
         if digest is None and file.is_local:
-            with path_of(file).open("rb") as content:
-                digest = hashlib.file_digest(content, "sha256").hexdigest()
+            digest = sha256_of_file(path_of(file))
         if stored.sha256 != digest:
             return False
         if file.yanked is not None and stored.yanked is None and not self.request.dry_run:

@@ -243,7 +243,9 @@ def _entries(request: InitRequest, table: ProjectTable | None) -> Entries:
                 hint=f"give --provider {namespace}=PACKAGE too",
             )
         entries[namespace] = {**entries[namespace], "plugin-api": entry_point}
-    _check_requirements(entries)
+    for provider in entries.values():
+        for text in (*provider.get("requires", ()), *provider.get("build-requires", ())):
+            parse_requirement(text, allow_variant_markers=False)
     return entries
 
 
@@ -253,13 +255,6 @@ def _unknown(namespace: str) -> UsageError:
         hint=f"name its plugin, as --provider {namespace}=PACKAGE, its values with --static, or "
         f"one of {', '.join(KNOWN_NAMESPACES)}",
     )
-
-
-def _check_requirements(entries: Entries) -> None:
-    for entry in entries.values():
-        for key in ("requires", "build-requires"):
-            for text in entry.get(key, ()):
-                parse_requirement(text, allow_variant_markers=False)
 
 
 def _parse_pair(
