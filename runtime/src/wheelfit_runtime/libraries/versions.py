@@ -23,8 +23,8 @@ _REQUIREMENT = pattern(
     r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\])?\s*\(?([^;()]*)\)?\s*(?:;(.*))?", 16
 )  # 16: re.DOTALL
 _TOKEN = pattern(r"""\s*(\(|\)|'[^']*'|"[^"]*"|[a-z_.]+|===|==|!=|~=|<=|>=|<|>)""")
-_MAX_MARKER_LENGTH = 1000
-"""Characters; the limit bounds the recursion into nested parentheses."""
+_MAX_PARENTHESES = 100
+"""The most parentheses in a marker; the limit bounds the recursion into nested ones."""
 _SEPARATORS = pattern(r"[-_.]+")
 
 
@@ -131,7 +131,7 @@ class _Marker:
     def __init__(self, text: str, values: Mapping[str, str]) -> None:
         self._text = text
         self._values = values
-        if len(text) > _MAX_MARKER_LENGTH:
+        if text.count("(") > _MAX_PARENTHESES:
             raise self._error()
         self._tokens: list[str] = []
         position = 0
