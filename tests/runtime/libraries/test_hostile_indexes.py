@@ -77,6 +77,7 @@ def test_a_page_in_another_encoding() -> None:
         (b'{"files": [{"filename": "x-1-py3-none-any.whl", "url": "file:///etc/passwd"}]}', JSON),
         (b'{"files": [{"filename": "x-1-py3-none-any.whl", "url": "https://x:y/"}]}', JSON),
         (b'<base href="file:///wheels/"><a href="some-1.0-py3-none-any.whl">x</a>', "text/html"),
+        (b"<![banana[ x ]]>", "text/html"),
         (b'<a href="/login?next=some">log in</a><a href="/help">help</a>', "text/html"),
     ],
 )

@@ -22,7 +22,10 @@ ACCEPT = (
     "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, "
     "text/html;q=0.01"
 )
-_PARSE_ERRORS = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
+_PARSE_ERRORS = (
+    *(ValueError, TypeError, AttributeError, LookupError, RecursionError),
+    AssertionError,  # of `HTMLParser`, for unknown declarations
+)
 _ARCHIVES = (".whl", ".zip", ".gz", ".bz2", ".egg", ".exe", ".metadata")
 
 
