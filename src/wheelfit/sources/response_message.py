@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from html.parser import HTMLParser
 from http.client import responses
 
@@ -29,8 +30,9 @@ def response_message(reason: str, content: bytes) -> str:
     text = content[:_MAX_PAGE_SIZE].decode("utf-8", "replace")
     if _HTML.match(text.lower()):
         page = _Page()
-        page.feed(text)
-        page.close()
+        with suppress(AssertionError):  # of the parser, for an unknown declaration
+            page.feed(text)
+            page.close()
         text = page.summary
     return " ".join(text.split())[:_MAX_SIZE] or reason or "the server states no reason"
 

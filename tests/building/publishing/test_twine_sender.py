@@ -17,6 +17,7 @@ from wheelfit.errors import AttestationProblem, UploadRefused
 from wheelfit.server.messages import Response
 from wheelfit.sources.certificates import verifying_context
 from wheelfit.sources.credentials import Login
+from wheelfit.sources.response_message import response_message
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.errors import (
     InvalidConfiguration,
@@ -137,6 +138,12 @@ def test_a_page_in_html_is_one_line(index: LegacyIndex, tmp_path: Path) -> None:
         send(index, wheel)
     said = "413 Request Entity Too Large: 413 at most 1 MB & no more"
     assert excinfo.value.message == f"{wheel.name} is refused: {said}"
+
+
+def test_a_page_with_a_declaration_that_is_unknown() -> None:
+    """Of a page that Python's parser gives up, the text before that place is told."""
+    page = b"<p>no such <b>project</b></p><![banana[ x ]]><p>more</p>"
+    assert response_message("Bad Request", page) == "no such project"
 
 
 def test_of_an_answer_without_end_the_beginning_is_read(index: LegacyIndex, tmp_path: Path) -> None:
