@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wheelfit.core.trust import PluginRules, SitePolicy
@@ -67,38 +68,27 @@ def read_plugin_rules(
     return PluginRules(trust, site, trusts_all=request.trust_all_plugins, disabled_reason=reason)
 
 
+@dataclass(slots=True, eq=False)
 class OnDemandPlugins:
-    """Plugins whose installer is loaded when one first runs.
+    """Plugins whose installer is loaded when one first runs."""
 
-    :param interpreter: the Python that plugins are installed for.
-    :param request: the options of detection and the cache.
-    :param context: its environment variables are those of the plugins.
-    :param keep_installed: returns whether installed plugins are kept for the next command.
-    """
-
-    def __init__(
-        self,
-        rules: PluginRules,
-        interpreter: Interpreter,
-        target: Target,
-        open_sources: Callable[[], Repository],
-        *,
-        request: MachineOptions,
-        context: Context,
-        keep_installed: Callable[[], bool] = lambda: True,
-    ) -> None:
-        self._rules = rules
-        self._interpreter = interpreter
-        self._target = target
-        self._open_sources = open_sources
-        self._request = request
-        self._context = context
-        self._keep_installed = keep_installed
-        self._plugins: TrustedPlugins | None = None
+    rules: PluginRules
+    interpreter: Interpreter
+    """The Python that plugins are installed for."""
+    target: Target
+    open_sources: Callable[[], Repository]
+    """Opens the sources of wheels, when a plugin must be installed."""
+    request: MachineOptions
+    """The options of detection and the cache."""
+    context: Context
+    """Its environment variables are those of the plugins."""
+    keep_installed: Callable[[], bool] = lambda: True
+    """Returns whether installed plugins are kept for the next command."""
+    _plugins: TrustedPlugins | None = field(default=None, init=False)
 
     def refusal(self, question: PluginQuestion) -> str | None:
         """Return the reason why a plugin may not run, one clause; None when it may (P-14)."""
-        return self._rules.judge(question).refusal
+        return self.rules.judge(question).refusal
 
     def ask(self, question: PluginQuestion) -> Detection:
         """Return the supported values by a plugin that may run (P-15)."""
@@ -106,25 +96,24 @@ class OnDemandPlugins:
             from wheelfit.installation.plugins.trusted_plugins import TrustedPlugins
 
             self._plugins = TrustedPlugins(
-                self._rules,
-                self._interpreter,
-                self._target,
-                self._open_sources,
+                self.rules,
+                self.interpreter,
+                self.target,
+                self.open_sources,
                 self._environments,
-                environ=self._context.environ,
-                deadline=self._request.plugin_timeout,
-                note=self._context.reporter.warn,
-                tell=self._context.reporter.note,
+                environ=self.context.environ,
+                deadline=self.request.plugin_timeout,
+                note=self.context.reporter.warn,
+                tell=self.context.reporter.note,
             )
         return self._plugins.ask(question)
 
     def _environments(self) -> PluginEnvironments:
         from wheelfit.installation.plugins.environments import PluginEnvironments
 
-        folder = (
-            plugin_folder(self._request, self._context.environ) if self._keep_installed() else None
-        )
-        return PluginEnvironments(folder, self._context.environ, self._context.reporter.warn)
+        environ = self.context.environ
+        folder = plugin_folder(self.request, environ) if self.keep_installed() else None
+        return PluginEnvironments(folder, environ, self.context.reporter.warn)
 
 
 def plugin_folder(request: CacheOptions, environ: Mapping[str, str]) -> Path:

@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Repository
     from wheelfit.sources.settings import FamilyHosts, SourceSettings
 
-
 _MAX_NAME_LENGTH = 200
 _PAGE_TIMEOUT = 60.0
 """Total seconds that a page of an index may take."""
@@ -126,7 +125,8 @@ def open_proxy(
         raise InvalidConfiguration("no index is configured", hint="name one with --index-url")
     repository = open_indexes(request, settings, context)
     environment = open_environment_of(request, context.environ, may_be_own=True)
-    profiles = _Profiles(request, settings, environment, repository, context)
+    host_files = own_hosts(context.environ)
+    profiles = _Profiles(request, settings, environment, repository, context, host_files)
     profiles("")  # raises on invalid options
     proxies = {
         name: Proxy(
@@ -174,7 +174,7 @@ def open_loopback_server(
 class _Upstreams:
     """The indexes behind a proxy; each is opened once.
 
-    :param rules: the files that are offered, of any index.
+    :param rules: the rules by which files of any index are offered.
     """
 
     request: ProxiedRequest
@@ -255,7 +255,7 @@ class _Upstreams:
             home=home(),
             offline=request.offline,
             note=self.context.reporter.warn,
-            is_allowed_address=(lambda _host, _address: False)
+            is_allowed_address=(lambda _host, _address: False)  # a folder needs no server
             if is_folder
             else AddressRules.of(url, request.allow_private_host),
             response_timeout=_PAGE_TIMEOUT,
@@ -274,25 +274,19 @@ def _folder(url: str) -> Path | None:
     return Path(url) if "://" not in url and Path(url).exists() else None
 
 
+@dataclass(slots=True)
 class _Profiles:
-    """The machines by their names in URLs, which are never names of files."""
+    """The machines and shorthands by their names in URLs, which are never names of files."""
 
-    def __init__(
-        self,
-        request: ProxiedRequest,
-        settings: SourceSettings,
-        environment: Environment,
-        repository: MemoizedRepository,
-        context: Context,
-    ) -> None:
-        self._request = request
-        self._settings = settings
-        self._environment = environment
-        self._repository = repository
-        self._context = context
-        self._own_hosts = own_hosts(context.environ)
-        self._profiles: dict[str, tuple[float, Profile]] = {}
-        self._lock = threading.Lock()
+    request: ProxiedRequest
+    settings: SourceSettings
+    environment: Environment
+    repository: MemoizedRepository
+    context: Context
+    own_hosts: Mapping[str, Path]
+    """The user's host files, by name."""
+    _profiles: dict[str, tuple[float, Profile]] = field(default_factory=dict, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def __call__(self, name: str) -> Profile:
         """Return a profile."""
@@ -300,7 +294,7 @@ class _Profiles:
             now = time.monotonic()
             if name in self._profiles:
                 detected_at, profile = self._profiles[name]
-                is_described = bool(name or self._request.host)  # a description does not change
+                is_described = bool(name or self.request.host)  # a description does not change
                 if is_described or now - detected_at < _DETECTION_LIFETIME:
                     return profile
             profile = self._find(name)
@@ -308,45 +302,45 @@ class _Profiles:
                 del self._profiles[next(iter(self._profiles))]  # the oldest
             self._profiles[name] = (now, profile)
             # Options and overrides are reported once.
-            self._context = Context(self._context.environ)
+            self.context = Context(self.context.environ)
             return profile
 
     def _find(self, name: str) -> Profile:
         if not name:
-            return self._machine_profile(self._request)
+            return self._machine_profile(self.request)
         if len(name) > _MAX_NAME_LENGTH or "/" in name or os.sep in name or name.endswith(".toml"):
             raise UnknownHost("this name cannot be that of a profile")
         preset_error = None
         try:
-            if name not in self._own_hosts and is_preset(name):
+            if name not in self.own_hosts and is_preset(name):
                 compose([name])  # raises on unknown parts of the name
-            if name in self._own_hosts or is_preset(name):
-                return self._machine_profile(self._request.with_options(host=name))
+            if name in self.own_hosts or is_preset(name):
+                return self._machine_profile(self.request.with_options(host=name))
         except UnknownHost as error:
             preset_error = error
         try:
-            shorthand = find_shorthand(name, self._request.shorthands)
+            shorthand = find_shorthand(name, self.request.shorthands)
         except UnknownShorthand:
             raise preset_error or UnknownHost(
                 f"{name[:80]!r} is not a profile",
                 hint="there are presets (`wheelfit host list`), as cuda-12.8-sm90, and "
                 "shorthands, as cuda12 and cpu",
             ) from None
-        profile = self._machine_profile(self._request)
+        profile = self._machine_profile(self.request)
         preferences = combine_preferences([shorthand], profile.policy.preferences)
         return replace(
             profile, name=name, policy=structs.replace(profile.policy, preferences=preferences)
         )
 
     def _machine_profile(self, request: ProxiedRequest) -> Profile:
-        machine = choose_machine(request, self._environment.target, self._context)
+        machine = choose_machine(request, self.environment.target, self.context)
         return Profile(
             machine.name,
             machine.target,
             machine.detector,
             machine.host_detector,
             choice_policy(request, machine.policy),
-            machine.plugins(self._environment, self._repository, self._settings, request),
+            machine.plugins(self.environment, self.repository, self.settings, request),
         )
 
 
@@ -401,11 +395,11 @@ def proxy(
         from wheelfit.sources.advisories import Advisories
 
         denied = Advisories(Path(request.deny_vulnerable), context.reporter.warn)
-    if denied is not None and not request.full:
-        context.reporter.warn(
-            "--deny-vulnerable applies to files that the proxy lists, not to those that installers "
-            "fetch from another index: --full serves all files through the proxy"
-        )
+        if not request.full:
+            context.reporter.warn(
+                "--deny-vulnerable applies to files that the proxy lists, not to those that "
+                "installers fetch from another index: --full serves all files through the proxy"
+            )
     if settings.cooldown is not None and not request.full:
         context.reporter.warn(
             "--uploaded-prior-to applies to files that the proxy lists, not to those that "
