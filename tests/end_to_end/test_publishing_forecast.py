@@ -15,7 +15,7 @@ from server.running import RunningIndex, clean_environ
 
 from wheelfit.building.publishing.release_files import collect_files, index_files_of
 from wheelfit.building.publishing.tool_choices import MACHINES, tool_choices
-from wheelfit.operations.release_checks import tool_offers
+from wheelfit.operations.release_checks import planned_releases
 from wheelfit.resolution.preset_hosts import platforms_of_preset
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit_runtime.platforms.presets import compose
@@ -134,7 +134,7 @@ def test_uv_preview(index: RunningIndex, uv: Path, tmp_path: Path) -> None:
     build(dist)
     publish(dist, index)
     outgoing = collect_files([dist])
-    (offer,) = tool_offers(outgoing, {}, index_files_of(outgoing, {}, lambda _: None))
+    (offer,) = planned_releases(outgoing, {}, index_files_of(outgoing, {}, lambda _: None))
     probed = subprocess.run(
         [sys.executable, "-m", "wheelfit", "probe", "x86_64", "--json"],
         capture_output=True, text=True, check=True,

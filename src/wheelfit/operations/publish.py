@@ -47,9 +47,9 @@ from wheelfit.operations.release_checks import (
     build_index_files,
     check_files,
     disable_jekyll,
+    planned_releases,
     publish_static,
     read_declared_release,
-    tool_offers,
 )
 from wheelfit.server.hosting.client import ServerAdministration
 from wheelfit_runtime.errors import UserError, WheelfitError
@@ -206,7 +206,7 @@ def _tool_choices(
 ) -> tuple[ReleaseChoices, ...]:
     """Return the choices of installers, as far as the wheels can be read."""
     try:
-        return tuple(map(tool_choices, tool_offers(outgoing, published, index_files)))
+        return tuple(map(tool_choices, planned_releases(outgoing, published, index_files)))
     except UserError:  # each of them is among the findings
         return ()
 
@@ -283,6 +283,9 @@ def _send(
             url, index.login, index.tls, renew=renew if index.uses_trusted_publishing else None
         )
 
+    def listed_files() -> dict[str, File]:
+        return _by_name(index.published_files(list(published), context))
+
     method = _method_of(index, one_by_one=request.one_by_one)
     if index.base is not None and method == "stage":
         base = index.base
@@ -295,7 +298,7 @@ def _send(
                 outgoing.files,
                 stages,
                 lambda stage: sender(f"{base}/stage/{stage}/legacy/"),
-                lambda: _by_name(index.published_files(list(published), context)),
+                listed_files,
                 progress,
             )
     # A live index of wheelfit writes them itself.
@@ -306,16 +309,12 @@ def _send(
                 outgoing.files,
                 new_files,
                 SessionIndex(index.session_url, index.login, index.tls),
-                lambda: _by_name(index.published_files(list(published), context)),
+                listed_files,
                 progress,
             )
         else:
             result = publish_in_order(
-                outgoing.files,
-                new_files,
-                sender(index.upload_url),
-                lambda: _by_name(index.published_files(list(published), context)),
-                progress,
+                outgoing.files, new_files, sender(index.upload_url), listed_files, progress
             )
     for message in result.refused_index_files:
         context.reporter.warn(f"{message}; without it installers may not find the variants")
@@ -334,6 +333,7 @@ def _with_refusals(
     for detail in error.details:
         reference, where = str(detail["reference"]), str(detail["where"])
         check = REFUSALS.get(reference, REFUSED)
+        # Servers without codes of wheelfit give the HTTP status alone.
         code = REFUSED.code if reference.isdecimal() else reference
         remedy = error.hint or check.remedy
         location = paths.get(where) or where or error.where or index.name

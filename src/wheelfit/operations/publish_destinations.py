@@ -21,7 +21,7 @@ from wheelfit.operations.check import FindingOptions
 from wheelfit.operations.live_index import TOKEN
 from wheelfit.operations.pip_rules import pip_config_locations
 from wheelfit.operations.user_folders import home
-from wheelfit.operations.whole_index import open_target
+from wheelfit.operations.whole_index import is_remote, open_target
 from wheelfit.server.generate.manifest import MANIFEST, read_manifest
 from wheelfit.server.generate.publishing import path_of_entry
 from wheelfit.server.generate.targets import SIMPLE, Target
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.memoized import MemoizedRepository
     from wheelfit.sources.page import File
     from wheelfit.sources.settings import SourceSettings
-
 
 _DEFAULT_USER = "__token__"
 """The user whose password is a token."""
@@ -151,6 +150,7 @@ class UploadIndex:
     upload_url: str
     """Like all of these URLs, it has no credentials."""
     check_url: str
+    """The index URL, at which published files are looked up."""
     base: str | None
     """The URL of a wheelfit server, which can stage a release; None: another server."""
     login: Login | None
@@ -261,7 +261,7 @@ def open_destination(request: DestinationRequest, context: Context) -> UploadInd
     :raises UsageError: a name is unknown.
     """
     destination = request.to
-    if destination.startswith(("http://", "https://")):
+    if is_remote(destination):
         return _upload_index(destination, _pypirc_section(destination), request, context)
     is_path = (
         "://" in destination or destination.startswith("file:") or set(destination) & set("/\\.")
@@ -327,7 +327,7 @@ def _upload_index(
     environ, reporter = context.environ, context.reporter
     clean, host = _parse_address(url)
     if request.check_url:
-        _parse_address(request.check_url)
+        _parse_address(request.check_url)  # raises if it is not an address
     settings = read_pip_configuration(pip_config_locations(environ, None)).with_options(
         cert=request.cert, client_cert=request.client_cert
     )

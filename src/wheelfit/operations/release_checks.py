@@ -108,7 +108,7 @@ def _add_published_files(
     published: Mapping[NormalizedName, Sequence[File]],
     folder: Path,
 ) -> None:
-    """Copy or link the other files of the same releases beside them."""
+    """Copy or link the other files of the same releases beside them, except index files."""
     for project, files in published.items():
         for file in files:
             if release_of(file.filename) not in outgoing.releases:
@@ -263,16 +263,18 @@ def build_index_files(
             return {}, ()
 
 
-def tool_offers(
+def planned_releases(
     outgoing: ReleaseSet,
     published: Mapping[NormalizedName, Sequence[File]],
     index_files: Mapping[Release, bytes],
 ) -> tuple[PlannedRelease, ...]:
     """Return releases as they will be on the index.
 
+    :param outgoing: the files to publish, whose wheels are valid.
+    :param published: the files that the index has, by project.
     :param index_files: their future ``-variants.json``.
     """
-    offers = []
+    planned = []
     for release in outgoing.releases:
         files = outgoing.of(release)
         listed = listed_releases(published.get(release[0], ())).get(release, ListedRelease())
@@ -284,5 +286,5 @@ def tool_offers(
         data = index_files.get(release)
         document = None if data is None else read_document(data, where=str(release[0]))
         has_source = listed.has_source or any(file.kind is FileKind.SOURCE for file in files)
-        offers.append(PlannedRelease(*release, tuple(wheels.values()), document, has_source))
-    return tuple(offers)
+        planned.append(PlannedRelease(*release, tuple(wheels.values()), document, has_source))
+    return tuple(planned)

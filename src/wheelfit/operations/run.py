@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Context
     from wheelfit.sources.settings import SourceSettings
 
-
 _FORWARDED_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT")
 
 
@@ -139,13 +138,15 @@ def run(request: RunRequest, context: Context) -> int:
             "remove the option, or pass it to `wheelfit run`"
         )
     with open_proxy(request, settings, context, by_path=installers.by_name()) as session:
-        secret = "" if request.port is not None else secrets.token_urlsafe(24)
-        application = (
-            SecretPathGuard(session.application, secret) if secret else session.application
-        )
-        with open_loopback_server(application, port=request.port or 0) as server:
-            base = f"{server.origin}/{secret}/" if secret else f"{server.origin}/"
-            context.reporter.detail(f"proxy: {server.origin}/{'…/' * bool(secret)}simple/")
+        secret_path = ""
+        if request.port is None:  # a port is named for tools whose configuration has the URL
+            secret = secrets.token_urlsafe(24)
+            session.application = SecretPathGuard(session.application, secret)
+            secret_path = f"{secret}/"
+        with open_loopback_server(session.application, port=request.port or 0) as server:
+            base = f"{server.origin}/{secret_path}"
+            shown_path = "…/" if secret_path else ""
+            context.reporter.detail(f"proxy: {server.origin}/{shown_path}simple/")
             environ = proxy_environment(
                 context.environ,
                 base,
