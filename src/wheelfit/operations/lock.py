@@ -190,7 +190,6 @@ def lock_project(
     from wheelfit.operations.step_durations import StepDurations
 
     session = _LockSession(request, context, project)
-    writes = not (request.check or request.dry_run)
     durations = StepDurations()
     with (
         session,
@@ -208,7 +207,7 @@ def lock_project(
             locks = (unchanged,)
         session.refuse_substitutes(locks)
         for written_lock in locks:
-            if writes and not written_lock.is_same:
+            if session.writes and not written_lock.is_same:
                 write_atomically(str(written_lock.path), write_lock(written_lock.lock))
         if unchanged is None:
             session.record_inputs(locks)
@@ -229,7 +228,7 @@ def lock_project(
     notes += session.warnings_of_older_locks(locks)
     notes += session.warnings_of_unused_upgrades(locks)
     notes += session.build_hints(locks)
-    return LockReport(locks, writes, tuple(dict.fromkeys(notes)), durations.to_json())
+    return LockReport(locks, session.writes, tuple(dict.fromkeys(notes)), durations.to_json())
 
 
 def labels_of(package: LockedPackage) -> Sequence[str]:
@@ -259,7 +258,8 @@ class _LockSession:
         prefix = self._environment.interpreter.prefix
         rules = read_rules(context.environ, prefix)
         self._rules, self._project = rules, project
-        self._may_ask = not (request.check or request.dry_run)
+        self.writes = not (request.check or request.dry_run)
+        self._may_ask = self.writes
         requirement_set = read_requirements(
             request, context.environ, may_be_empty=works_on_project(request)
         )
@@ -372,21 +372,22 @@ class _LockSession:
     def unchanged_lock(self) -> WrittenLock | None:
         """Return the existing lock if none of its inputs has changed; None: resolving is needed."""
         if self._old is None or self._upgradable != frozenset():
-            return None
+            return None  # an upgrade may find other versions on unchanged pages
         entry = self._store.read(CACHE_KIND, self._key())
         if entry is None:
             return None
         record = json.loads(entry.body)
         expected = {name: Validator(*parts) for name, parts in record["validators"].items()}
+        # Indexes are not asked again while the shortest of the lifetimes that they state lasts.
         lifetimes = [item.fresh_seconds for item in expected.values() if item.fresh_seconds]
         lifetime = min(lifetimes, default=0.0)
         is_fresh = 0 <= self._started - record["asked"] < lifetime
 
-        def is_reliable(name: NormalizedName) -> bool:
+        def is_fresh_page(name: NormalizedName) -> bool:
             return is_fresh and self.repository.pool.only_index(name) is not None
 
         try:
-            if not is_valid(self._old, expected, self.repository, is_reliable):
+            if not is_valid(self._old, expected, self.repository, is_fresh_page):
                 return None
         except (WheelfitError, OSError):
             return None  # the resolution reports the fault
@@ -407,7 +408,7 @@ class _LockSession:
     def record_inputs(self, locks: Sequence[WrittenLock]) -> None:
         """Record the inputs of a lock in the cache, if its file exists and is for all machines."""
         first = locks[0]
-        exists = first.is_same or not (self._request.check or self._request.dry_run)
+        exists = first.is_same or self.writes
         if not (self._store.is_enabled and exists):
             return
         try:
@@ -438,7 +439,10 @@ class _LockSession:
         )
 
     def _key(self, *, with_consent: bool = True) -> str:
-        """Return the key of the validators: all inputs of the lock besides the sources."""
+        """Return the key of the validators: all inputs of the lock besides the sources.
+
+        :param with_consent: whether consent to builds is part of it.
+        """
         request = self._request.with_options(
             check=False, dry_run=False, upgrade=False, upgrade_package=()
         )
@@ -509,7 +513,7 @@ class _LockSession:
         )
         if add_bounds is not None:
             self._project = add_bounds(locked.lock)
-            del self._roots
+            del self._roots  # those of the changed project are read when they are next used
             bounded = build_lock(
                 locked.environments,
                 solver.with_request(self._roots),
@@ -674,6 +678,7 @@ class _LockSession:
         return ((version.major, version.minor),)
 
     def _machine(self, name: str) -> NamedMachine:
+        """Return a machine of ``--for`` with what it chooses from, and its existing lock."""
         from wheelfit.locking.environments import LockEnvironment
         from wheelfit.locking.hosts import NamedMachine
         from wheelfit.locking.selection import LockCandidates

@@ -44,25 +44,22 @@ def open_locked_source(
 
     :param open_on_machine: returns the wheel that represents a project on this machine.
     :param existing: the older lock; None if there is none.
+    :param folder: the folder of the lock, to which its paths are relative.
     :param upgradable: names of projects whose commit may change; None: all may.
     """
-    if existing is None or upgradable is None or not is_repository_url(source.url):
-        return _as_unbuilt(open_on_machine(source))
-    from wheelfit.projects.version_control import parse_repository_url
+    if existing is not None and upgradable is not None and is_repository_url(source.url):
+        from wheelfit.projects.version_control import parse_repository_url
 
-    requested = parse_repository_url(source.url, where=source.where)
-    commit = _locked_commit(requested, existing, folder, upgradable)
-    if commit is None:
-        return _as_unbuilt(open_on_machine(source))
-    try:
-        wheel = open_on_machine(
-            structs.replace(source, url=_at_commit(source.url, requested, commit))
-        )
-    except NetworkError as error:
-        if error.reference != "checkout-failed":
-            raise
-        return _as_unbuilt(open_on_machine(source))
-    return _as_unbuilt(_as_requested(wheel, requested, commit))
+        requested = parse_repository_url(source.url, where=source.where)
+        commit = _locked_commit(requested, existing, folder, upgradable)
+        if commit is not None:
+            at_commit = structs.replace(source, url=_at_commit(source.url, requested, commit))
+            try:
+                return _as_unbuilt(_as_requested(open_on_machine(at_commit), requested, commit))
+            except NetworkError as error:
+                if error.reference != "checkout-failed":
+                    raise
+    return _as_unbuilt(open_on_machine(source))
 
 
 def source_root(source: DirectSource, open_wheel: Callable[[DirectSource], DirectWheel]) -> Root:
@@ -78,6 +75,8 @@ def with_project_sources(
     open_wheel: Callable[[DirectSource], DirectWheel],
 ) -> Iterator[Root]:
     """Yield a root of a project, and a copy for each source that the project's tables list.
+
+    A root with a URL has that as its only source.
 
     :param sources: the sources in the tables of the project, by name.
     """

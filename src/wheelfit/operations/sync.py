@@ -173,7 +173,6 @@ def _check_uploads(pins: Iterable[Pin], cooldown: Cooldown | None) -> None:
     ]
     if not refused:
         return
-
     times = {pin.filename.text: time_of_upload(pin.file) for pin in refused}
     raise PolicyRefusal(
         "files of the lock were uploaded after --uploaded-prior-to, or have no upload time",
@@ -209,7 +208,7 @@ def _decide(
     """Choose from the lock, and verify that the result may be installed here."""
     state = InstalledState.of(change_context)
     preferred_builds = _preferred_builds(request, state)
-    staying = None
+    staying = None  # the packages outside the lock that stay; None: all
     if not (request.refit or request.inexact):
         staying = environment_tools(
             state.installed, change_context.environment.interpreter.environment
@@ -220,7 +219,7 @@ def _decide(
     related = RelatedDistributions.of(
         misfits, state.installed, selector.candidates.target.environment
     )
-    only = None
+    only = None  # the packages to choose; None: all of the lock
     if request.refit:
         # Packages that only the misfits need are chosen with them, or removed.
         only = (misfits.keys() & selector.packages) - related.dependencies
@@ -401,6 +400,7 @@ class LockedBuilds:
 
 
 def _given_source(package: LockedPackage, file: File) -> DirectSource:
+    """Return the source of a locked package as a user would name it."""
     source = package.source
     hashes = frozenset(file.hashes.items())
     is_editable = source is not None and source.editable
