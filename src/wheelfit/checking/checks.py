@@ -14,7 +14,6 @@ from wheelfit.checking.findings import Check, CheckTable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-
 CHECKS = CheckTable()
 """Every check by its code, in the order of the reference."""
 

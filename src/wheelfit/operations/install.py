@@ -64,7 +64,7 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
 
     with open_session(request, context, changes=not request.dry_run, may_be_own=False) as session:
         prepare_environment(request, session.environment, session.rules, context)
-        session.narrow()
+        session.restrict_bridges()
 
         def decide_once() -> ChangeDecision:
             decision = _decide(request, session, context.reporter)

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Files
     from wheelfit.sources.settings import SourceSettings
 
-
 CACHE_KIND = "locks"
 """The folder of the cache with facts about locks."""
 

@@ -222,11 +222,10 @@ def _choose(
         context.reporter.remark(f"choosing for the machine in {request.host}")
     for note in (*host.notes, *file.notes):
         context.reporter.note(f"  {note}")
-    for name in (
-        override_names.override_variables(context.environ) if not request.allow_incomplete else ()
-    ):
-        if overrides.value_of(context.environ, name) is not None:  # P-70
-            context.reporter.note(f"  {name} of the environment counts for this machine only")
+    if not request.allow_incomplete:
+        for name in override_names.override_variables(context.environ):
+            if overrides.value_of(context.environ, name) is not None:  # P-70
+                context.reporter.note(f"  {name} of the environment counts for this machine only")
     for override in file.overrides:  # P-73
         context.reporter.warn(f"{host.name} was written while detection was overridden: {override}")
     namespaces = tuple(dict.fromkeys(provider.namespace for provider in file.providers))
@@ -368,7 +367,7 @@ def _declared_versions(context: Context) -> Mapping[NormalizedName, KnownVersion
 
 
 def target_in_effect(current: Target, context: Context) -> tuple[Target, tuple[str, ...]]:
-    """Return a target changed by conda's variables, and the variables in effect (P-73)."""
+    """Return a target changed by conda's variables, and the variables; warn of them (P-73)."""
     if not any(name in context.environ for name in overrides.CONDA_SYSTEM):
         return current, ()  # the import below takes time
     from wheelfit.core.conda_overrides import overridden_target
@@ -376,16 +375,17 @@ def target_in_effect(current: Target, context: Context) -> tuple[Target, tuple[s
     target, in_effect, problems = overridden_target(current, context.environ)
     for problem in problems:
         context.reporter.warn(problem)
-    for override in in_effect:  # P-73
+    for override in in_effect:
         context.reporter.warn(f"the environment overrides the system's version: {override}")
     return target, in_effect
 
 
 def _overrides_in_effect(machine: Machine | Baseline, context: Context) -> tuple[str, ...]:
+    """Return the overrides of detection, and warn of them and of those without effect (P-73)."""
     if not override_names.override_variables(context.environ):
         return ()  # without opening the view of the machine
     in_effect = machine.overrides_in_effect()
-    for override in in_effect:  # P-73
+    for override in in_effect:
         context.reporter.warn(f"the environment overrides detection: {override}")
     for name in override_names.unknown_overrides(context.environ, machine.namespaces):
         context.reporter.warn(

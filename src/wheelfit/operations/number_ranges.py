@@ -45,9 +45,10 @@ def check_number(name: str, number: float) -> None:
     """
     from wheelfit.errors import UsageError
 
+    if name in NOT_NEGATIVE and number == 0:
+        return
     if name in POSITIVE | NOT_NEGATIVE:
-        lowest_is_allowed = name in NOT_NEGATIVE and number == 0
-        if not lowest_is_allowed and not 0 < number < float("inf"):
+        if not 0 < number < float("inf"):
             raise UsageError(f"{name} cannot be {number}: it is not a number of seconds")
     elif name in RANGES:
         _check_range(name, number, RANGES[name])

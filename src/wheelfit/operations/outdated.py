@@ -134,5 +134,5 @@ def _newest(
 
 
 def _is_newer(version: Version, entry: Installed, *, pre: bool) -> bool:
-    is_stable = not version.is_prerelease or pre or entry.version.is_prerelease
-    return version > entry.version and is_stable
+    is_allowed = not version.is_prerelease or pre or entry.version.is_prerelease
+    return version > entry.version and is_allowed

@@ -34,6 +34,8 @@ def overview_hosts(
         is none.
     :param current: the current target, for values that descriptions leave out.
     :param reporter: warns of host files of the user that cannot be read.
+    :param rocm_same_major: whether older minor versions of a preset's ROCm count as installed
+        (P-123).
     :param cache: machines that were opened for earlier documents, by name; new ones are added.
     """
     cache = {} if cache is None else cache

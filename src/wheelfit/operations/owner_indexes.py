@@ -61,7 +61,7 @@ class OwnerBuild(PlainFields):
 class OwnerIndexes:
     """The indexes of owners of projects under a user's settings.
 
-    :param environ: the environment of the process, in which a policy may forbid all of them.
+    :param environ: the environment variables; one may name a policy that forbids all of them.
     :raises UserError: a named family does not exist.
     :raises FileProblem: a file of families cannot be read.
     :raises InvalidDocument: ``invalid-bridge``; a file breaks its rules.
@@ -81,12 +81,9 @@ class OwnerIndexes:
         )
         self._catalogue = BridgeCatalogue(request.bridge, families=self._all_families)
         self._policy = read_policies(environ).forbids_bridges
-        agreed = {
-            family.name: family for family in self._catalogue.requested if family.is_of_indexes
-        }
-        self._families = {
-            owner.name: owner for owner in self._all_families.default_index_families()
-        } | agreed
+        requested = (family for family in self._catalogue.requested if family.is_of_indexes)
+        families = (*self._all_families.default_index_families(), *requested)
+        self._families = {family.name: family for family in families}
 
     def indexes(
         self,
@@ -161,11 +158,14 @@ class OwnerIndexes:
         return ""
 
     def _base(self, family: BridgeFamily) -> str:
+        """Return the URL above the folders of a family: the user's mirror, or its own."""
         return self._catalogue.bases.get(family.name, family.base)
 
     def _place(self, family: BridgeFamily, member: FamilyMember) -> str:
-        is_whole = member.has_own_url and family.name not in self._catalogue.bases
-        return member.location if is_whole else f"{self._base(family)}/{member.folder}"
+        """Return the URL of the index, the page or the folder of a member."""
+        if member.has_own_url and family.name not in self._catalogue.bases:
+            return member.location
+        return f"{self._base(family)}/{member.folder}"
 
     def _reason(self, family: BridgeFamily, project: str, reason_if_off: str) -> str:
         """Return the reason why an owner's index is off for a project; empty if it is in effect."""

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from wheelfit.server.upstream.merged import MergedIndex
     from wheelfit.sources.progress import Progress
 
-
 _MAX_FETCHES = 4
 """Simultaneous fetches; few, since a running server uses the same upstreams."""
 
@@ -117,11 +116,9 @@ def prefetch(request: PrefetchRequest, context: Context) -> PrefetchReport:
         raise InvalidConfiguration(
             "the index has no mirrors", hint="name them with --mirror, or with --settings FILE"
         )
-    denied = (
-        Advisories(settings.vulnerabilities, context.reporter.warn)
-        if settings.vulnerabilities is not None and settings.denies_vulnerable
-        else None
-    )
+    advisories = None
+    if settings.vulnerabilities is not None and settings.denies_vulnerable:
+        advisories = Advisories(settings.vulnerabilities, context.reporter.warn)
     store = open_store(settings.folder, records=settings.database, blobs=settings.storage)
     with closing(store):
         mirrors = open_mirrors_in(
@@ -130,7 +127,7 @@ def prefetch(request: PrefetchRequest, context: Context) -> PrefetchReport:
             settings.mirror_storage,
             environ=context.environ,
             note=context.reporter.detail,
-            advisories=denied,
+            advisories=advisories,
         )
         try:
             index = mirrors.merge_with_uploads(
@@ -256,7 +253,7 @@ class _MirrorFile:
 
     @property
     def is_document(self) -> bool:
-        """Whether the mirror keeps it with its pages."""
+        """Whether it is a ``-variants.json``, which the mirror keeps with its pages."""
         return self.file.filename.endswith(VARIANTS_SUFFIX)
 
 
@@ -294,7 +291,7 @@ def _plan(
     index: MergedIndex,
     progress: Progress,
 ) -> _Plan:
-    """Read the pages of all requested projects."""
+    """Read the pages of all requested projects, and return their files to keep."""
     failed: list[FailedFile] = []
     families = [_family(name, mirrors) for name in request.family]
     if selection.locked and not families:
@@ -365,6 +362,7 @@ def _pages(index: MergedIndex, name: NormalizedName) -> Iterator[tuple[MirroredI
 def _page(
     mirror: MirroredIndex, name: NormalizedName
 ) -> Iterator[tuple[MirroredIndex, ProjectPage]]:
+    """Yield the page of a project in one mirror, if it has one."""
     page = mirror.project(name)
     if page is not None:
         yield mirror, page
@@ -398,6 +396,7 @@ def _with_size(mirror: MirroredIndex, file: File) -> _MirrorFile:
 
 
 def _projects(mirror_files: Iterable[_MirrorFile]) -> tuple[PlannedProject, ...]:
+    """Return the counts and sizes of the files of each project in each mirror."""
     by_project: dict[tuple[str, str], list[_MirrorFile]] = {}
     for mirror_file in mirror_files:
         release = release_of(mirror_file.file.filename)

@@ -86,7 +86,7 @@ def open_record(name: str, current: ChosenMachine) -> tuple[ChosenMachine, Probe
         machine = recording.open_recorded(folder)
         description = recording.description(folder)["description"]
         expected = recording.expected(folder)
-        detected = json.loads(json.dumps(recording.as_expected(machine)))
+        detected = json.loads(json.dumps(recording.as_expected(machine)))  # tuples become lists
         differing = tuple(
             name for name, values in detected.items() if expected.get(name, values) != values
         )

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 VERSIONS_NAMESPACE = ABI_DEPENDENCY
 """The namespace whose features are packages, and whose values are their versions."""
-
-
 _LIST_HINT = "`wheelfit providers list` names every provider that is known"
 
 
@@ -202,9 +200,7 @@ class ProvidersReport:
                 "template": STATIC_FAMILIES[name].template(),
             }
         known = ("built_in", "static_family", "trusted", "installed", "emulated_by", "off")
-        if name == ABI_DEPENDENCY:
-            facts["static_family"] = None
-        elif not any(facts[key] for key in known):
+        if name != ABI_DEPENDENCY and not any(facts[key] for key in known):
             return None
         return {"version": 1, "action": "show", "name": name, **facts}
 

@@ -80,7 +80,7 @@ def field_types(kind: type) -> dict[str, str]:
 def request_like(kind: type[_Request], request: ValidatedRequest, **others: Any) -> _Request:
     """Return a request of another kind with the values of the fields that both have.
 
-    :param others: the values of further fields, or others of the same.
+    :param others: values of fields that only the new kind has, or that replace common ones.
     """
     common = {name: getattr(request, name) for name in field_types(kind) if hasattr(request, name)}
     return kind(**{**common, **others})
@@ -102,14 +102,13 @@ def _check_value(name: str, value: Any, annotation: str) -> None:
 
 
 def _check_word(name: str, word: str, annotation: str) -> None:
-    if repr(word) in annotation.removeprefix("Literal[").removesuffix("]").split(", "):
-        return
-    from ast import literal_eval
+    """Raise on a word that is not in the ``Literal`` of an annotation."""
+    literals = annotation.removeprefix("Literal[").removesuffix("]").split(", ")
+    if repr(word) not in literals:
+        from wheelfit.errors import UsageError
 
-    from wheelfit.errors import UsageError
-
-    words = literal_eval(f"[{annotation.removeprefix('Literal[')}")
-    raise UsageError(f"{name} cannot be {word!r}", hint=f"one of {', '.join(words)}")
+        words = ", ".join(literal.strip("'") for literal in literals)
+        raise UsageError(f"{name} cannot be {word!r}", hint=f"one of {words}")
 
 
 class CacheOptions(ValidatedRequest):

@@ -58,8 +58,8 @@ class RequestedRequirements(Struct, frozen=True):
     """URLs of files as they were written, with their credentials."""
     sources: tuple[DirectSource, ...] = ()
     """Projects to build, named as folders, archives or repositories."""
-    has_hashes: bool = False
-    """Whether any line has a hash."""
+    has_line_hashes: bool = False
+    """Whether any line has a hash (``--hash``)."""
     labels: Mapping[NormalizedName, Label] = field(default_factory=dict)
     """Labels of variants that lines of files name, by project."""
 
@@ -73,7 +73,7 @@ class RequestedRequirements(Struct, frozen=True):
     @property
     def requires_hashes(self) -> bool:
         """Whether all files need a hash: a file demands it, or a requirement has one (pip)."""
-        return self.has_hashes or any(file.require_hashes for file in self.files)
+        return self.has_line_hashes or any(file.require_hashes for file in self.files)
 
     def wheel_urls(self) -> frozenset[str]:
         """Return the URLs of the wheels that are named, without credentials and hashes."""
@@ -84,7 +84,7 @@ class RequestedRequirements(Struct, frozen=True):
     @property
     def has_any_hash(self) -> bool:
         """Whether any requirement has a hash, on its line or in the fragment of its URL."""
-        return self.has_hashes or any(_hashes(url, None) for url in self.urls_with_logins)
+        return self.has_line_hashes or any(_hashes(url, None) for url in self.urls_with_logins)
 
 
 def read_requirements(
@@ -276,10 +276,12 @@ _NAMED_URL = pattern(
 def _requirement_or_file(
     line: RequirementLine,
 ) -> RequestedRequirement | DirectWheel | DirectSource:
+    """Return the requirement, the wheel or the project to build that a line names.
+
+    ``name @ URL`` is a requirement; a bare URL or path is a wheel or a project. A path differs from
+    a name by its separator or its ending, never by the files of the current folder.
+    """
     text = line.text
-    hashes = dict(line.hashes)
-    # "name @ URL" is a requirement; a bare URL or path is a wheel or a project. A path differs
-    # from a name by its separator or its ending, never by the files of the current folder.
     if line.editable:
         return _editable(line)
     if _NAMED_URL.match(text):
@@ -291,7 +293,7 @@ def _requirement_or_file(
     path, extras = _split_extras(text)
     if _is_url(path, line.where):
         if not _names_source(path):
-            return direct_wheel(path, extras=extras, hashes=hashes, where=line.where)
+            return direct_wheel(path, extras=extras, hashes=dict(line.hashes), where=line.where)
         return DirectSource(path, None, extras, _hashes(path, line), where=line.where)
     if is_project_file(path) or path.endswith(".txt"):
         # As a name it would be fetched from an index, where an attacker may own it.
@@ -395,7 +397,7 @@ def _names_source(url: str) -> bool:
 
 
 def _hashes(url: str, line: RequirementLine | None) -> frozenset[tuple[str, str]]:
-    """Return the digests on a line and in the fragment of its URL."""
+    """Return the digests on a line, if one is given, and in the fragment of a URL."""
     digests = set(() if line is None else line.hashes)
     for part in url.partition("#")[2].split("&"):
         algorithm, _, digest = part.partition("=")

@@ -127,6 +127,7 @@ def rewrite(
 
     :param work: each wheel, and the change to it.
     :param copy_unchanged: whether wheels that need no change are copied to an output folder.
+    :param urls: URLs of the wheels that were fetched.
     """
     urls = urls or {}
     options = RewriteOptions(

@@ -81,17 +81,17 @@ class SelectionSession(Struct, frozen=True):
         self.building.close()
         self.repository.close()
 
-    def narrow(self) -> None:
+    def restrict_bridges(self) -> None:
         """Restrict the indexes of bridged families to those with builds for this machine."""
 
-        @cache
-        def obtainable() -> Callable[[BridgeFamily, FamilyMember], bool]:
+        @cache  # the machine is detected only if a family is needed
+        def members_of_machine() -> Callable[[BridgeFamily, FamilyMember], bool]:
             from wheelfit.resolution.bridges import members_for
 
             return members_for(self.candidates)
 
         def is_obtainable(family: BridgeFamily, member: FamilyMember) -> bool:
-            return obtainable()(family, member)
+            return members_of_machine()(family, member)
 
         if self.repository.bridged is not None:
             self.repository.bridged.restrict_members(is_obtainable)

@@ -37,7 +37,7 @@ _PACKAGES = frozenset(
 """Packages that wheelfit may import beside the standard library during an installation."""
 _NAMES = {name.replace("_", "-") for name in _PACKAGES - {"markdown_it"}} | {"markdown-it-py"}
 """Distribution names of these packages."""
-_FLOORS = (
+_LAYERS = (
     "core", "wheels", "sources", "resolution", "checking", "installation", "operations", "cli",
 )  # fmt: skip
 """Layers with modules that may be needed after the environment is changed."""
@@ -89,7 +89,7 @@ def affects_wheelfit(
     if not _is_own_environment(environment):
         return False
     return any(entry.name in _NAMES for entry in removed) or any(
-        _module(name) in _PACKAGES for wheel in added for name in wheel.names()
+        _top_level_module(name) in _PACKAGES for wheel in added for name in wheel.names()
     )
 
 
@@ -101,7 +101,7 @@ def _is_own_environment(environment: Environment) -> bool:
     return any(os.path.realpath(folder) in own for folder in environment.schemes.libraries())
 
 
-def _module(name: str) -> str:
+def _top_level_module(name: str) -> str:
     """Return the module or package that a file of a wheel belongs to."""
     parts = name.split("/")
     if parts[0].endswith(".data") and parts[1:2] in (["purelib"], ["platlib"]):
@@ -114,7 +114,7 @@ def preload_modules(environment: Environment) -> Callable[[], None]:
 
     :return: a function that allows imports again, for use if nothing was changed.
     """
-    for name in _modules():
+    for name in _modules_to_preload():
         with suppress(ImportError):
             import_module(name)
     refusal = _ImportRefusal([str(folder) for folder in environment.schemes.libraries()])
@@ -122,12 +122,12 @@ def preload_modules(environment: Environment) -> Callable[[], None]:
     return lambda: sys.meta_path.remove(refusal)
 
 
-def _modules() -> Iterator[str]:
+def _modules_to_preload() -> Iterator[str]:
     """Yield the names of modules that may be needed once an environment is changed."""
     yield from ("packaging.requirements", "packaging.markers", "packaging.metadata")
     top = wheelfit.__path__[0]
-    for floor in _FLOORS:
-        for folder, folders, files in os.walk(os.path.join(top, floor)):  # noqa: PTH118
+    for layer in _LAYERS:
+        for folder, folders, files in os.walk(os.path.join(top, layer)):  # noqa: PTH118
             folders[:] = [
                 name for name in folders if name not in _EXCLUDED_FOLDERS and name[0] != "_"
             ]

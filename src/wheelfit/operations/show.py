@@ -101,7 +101,7 @@ class PackageDetails:
                 )
                 for need in self.requires
             ],
-            "required_by": [need.name for need in self.required_by],
+            "required_by": [dependent.name for dependent in self.required_by],
         }
 
 

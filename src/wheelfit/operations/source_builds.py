@@ -168,6 +168,7 @@ def build_environments(
 def consent_of(request: BuildOptions) -> Consent:
     """Return the consent to builds.
 
+    :param request: names of projects and words, in order of precedence.
     :raises UsageError: a word is neither.
     """
     from wheelfit.installation.builds.consent import MODES, Consent
@@ -327,7 +328,8 @@ def with_consent(
             exclude_hint=exclude_hint,
         )
         can_ask = may_ask and builds.mode == "ask" and not builds.why_impossible
-        if not can_ask or not reporter.confirm(_question(error)):
+        question = f"{error.note}\nBuilding runs its code. Build from source?"
+        if not can_ask or not reporter.confirm(question):
             raise error
         builds.allow(pin.name for pin in pins)
         for pin in pins:
@@ -340,10 +342,6 @@ def _has_wheels(candidates: Candidates, name: NormalizedName) -> bool:
     if listing is None:
         return False
     return bool(set(listing.releases.possible()) - listing.releases.without_wheels())
-
-
-def _question(error: SourceBuildNotAllowed) -> str:
-    return f"{error.note}\nBuilding runs its code. Build from source?"
 
 
 def _not_allowed_error(

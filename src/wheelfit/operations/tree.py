@@ -74,10 +74,10 @@ def tree(request: TreeRequest, context: Context) -> TreeReport:
         dependency_tree, machine = _tree_of_machine(request, context)
     else:
         dependency_tree = _tree_of_all_machines(request, context)
-    name = None if request.invert is None else canonicalize_name(request.invert)
-    if name is not None:
-        _check_known(dependency_tree, name, request.lock)
-    return TreeReport(request.lock, dependency_tree, machine, name, request.depth)
+    inverted = None if request.invert is None else canonicalize_name(request.invert)
+    if inverted is not None:
+        _check_known(dependency_tree, inverted, request.lock)
+    return TreeReport(request.lock, dependency_tree, machine, inverted, request.depth)
 
 
 def _tree_of_all_machines(request: TreeRequest, context: Context) -> Tree:

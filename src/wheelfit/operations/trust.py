@@ -155,7 +155,7 @@ class UntrustReport:
 
 @dataclass(frozen=True, slots=True)
 class SwitchReport:
-    """Which providers are switched on and off."""
+    """The providers that are switched on and off."""
 
     file: Path
     on: bool
@@ -389,14 +389,14 @@ def _check_policy(entry: TrustEntry, site: SitePolicy) -> None:
     if entry.namespace is not None:
         _check_enabled({entry.namespace}, site)
     for policy in site.allow_lists:
-        listed = {
+        listed_files = {
             (file.filename, file.sha256)
             for listed_entry in policy.entries
             if listed_entry.package == entry.package
             for file in listed_entry.usable_files()
         }
         for file in entry.files:
-            if (file.filename, file.sha256) not in listed:
+            if (file.filename, file.sha256) not in listed_files:
                 raise PolicyRefusal(
                     f"{file.filename} is not in the list of the policy",
                     where=policy.where,
@@ -434,6 +434,7 @@ def _warnings(requirement: Requirement, wheels: Sequence[PluginWheel]) -> list[s
 
 
 def _similar(name: str) -> str:
+    """Return a warning if a name resembles that of a known plugin, else an empty text."""
     known = sorted({row.package for row in EMULATED_PLUGINS})
     if name in known or name in UNREGISTERED:
         return ""

@@ -22,7 +22,6 @@ from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, PolicyRef
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-
 TRUST_VARIABLE = "WHEELFIT_PROVIDERS_FILE"
 """Names another file than ``providers.toml`` of the user; ``/dev/null`` for no file."""
 POLICY_VARIABLE = "WHEELFIT_POLICY_FILE"
@@ -160,6 +159,7 @@ def _read(path: Path) -> tuple[bytes, os.stat_result]:
 
 
 def _is_dangling_link(path: Path) -> bool:
+    """Return whether a file or its folder is a dangling link."""
     return any(link.is_symlink() and not link.exists() for link in (path, path.parent))
 
 

@@ -56,9 +56,9 @@ def create_venv(request: VenvRequest, context: Context) -> VenvReport:
         note=context.reporter.detail,
     ).interpreter
     executable = source.executable
-    with empty_folder(folder, clear=request.clear) as aside:
-        if aside is not None and executable.is_relative_to(folder):
-            executable = aside / executable.relative_to(folder)
+    with empty_folder(folder, clear=request.clear) as old_environment:
+        if old_environment is not None and executable.is_relative_to(folder):
+            executable = old_environment / executable.relative_to(folder)
         create_virtual_environment(executable, folder, context.environ)
         ignore_in_git(folder)
         created = open_environment(str(folder), environ=context.environ, tags=False).interpreter

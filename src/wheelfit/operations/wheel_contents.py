@@ -70,7 +70,8 @@ class ShownWheel:
         """The providers of its variant by namespace, in words."""
         if self.document is None:
             return {}
-        return {name: _describe(each) for name, each in self.document.providers.items()}
+        providers = self.document.providers
+        return {name: _provider_in_words(provider) for name, provider in providers.items()}
 
     def _properties(self, document: VariantDocument) -> PropertySet:
         label = self.filename.label
@@ -120,7 +121,7 @@ def _read_wheels(request: WheelContentsRequest, context: Context) -> Iterator[Sh
     urls = [text for text in request.wheels if text.startswith(("https://", "http://"))]
     for path in find_wheels([text for text in request.wheels if text not in urls]):
         with WheelArchive(path) as wheel:
-            yield _read(
+            yield _parse_wheel(
                 wheel.filename,
                 str(path),
                 wheel.metadata(),
@@ -143,7 +144,7 @@ def _read_remote(
             filename = parse_wheel_filename(last_segment(public_url))
             file = File(filename.text, public_url)
             size = repository.size(file, unpacked=True)
-            yield _read(
+            yield _parse_wheel(
                 filename,
                 redact(public_url),
                 repository.metadata(file),
@@ -153,7 +154,7 @@ def _read_remote(
             )
 
 
-def _read(
+def _parse_wheel(
     filename: WheelFilename,
     where: str,
     metadata: bytes,
@@ -163,6 +164,7 @@ def _read(
     unpacked_size: int | None,
     files: int | None = None,
 ) -> ShownWheel:
+    """Return the contents of a wheel by its METADATA and ``variant.json``."""
     core = read_metadata(metadata, where)
     document = None
     if filename.label is not None:
@@ -172,7 +174,7 @@ def _read(
     )
 
 
-def _describe(provider: object) -> str:
+def _provider_in_words(provider: object) -> str:
     match provider:
         case StaticProvider(features):
             lists = "; ".join(

@@ -274,11 +274,12 @@ def _choose_test_machine(
         objection = "; ".join(filter(None, (objection, reason)))
     if objection and request.fake_drivers and not must_emulate:
         variables = _fake_drivers(wheel, document, folder, context)
-        if variables and not (
-            reason := _objection(wheel, document, interpreter, context, variables)
-        ):
-            return _TestMachine("described", variables=variables)
-        objection = f"{objection}; {reason if variables else 'there is no fake driver for that'}"
+        reason = "there is no fake driver for that"
+        if variables:
+            reason = _objection(wheel, document, interpreter, context, variables)
+            if not reason:
+                return _TestMachine("described", variables=variables)
+        objection = f"{objection}; {reason}"
     if objection:
         return _TestMachine(reason=objection)
     is_described = bool(override_variables(context.environ)) or any(

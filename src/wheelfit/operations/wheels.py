@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.wheels.binaries.properties import ImpliedProperties
 
-
 _MAX_NOTES = 10
 """Notes of one wheel that are shown without ``--verbose``."""
 
@@ -43,6 +42,7 @@ def _variants_of_binaries(
 
     :param request: further properties, providers and priorities; its properties replace those of
         the same features.
+    :param reporter: shows notes on properties that the binaries leave open.
     :param ptx: whether values of ``sm_arch`` may rely on PTX.
     :raises FileProblem: the binaries of a wheel have no property, or it cannot be read.
     :raises NeedsExtra: the packages that read binaries are not installed.

@@ -124,7 +124,7 @@ def _chains(
         steps += 1
         if is_start(nodes[0]):
             chains.append((nodes, edges))
-            if edges:
+            if edges:  # a target that is a start itself may be needed by others, too
                 continue
         pending += [
             ((parent, *nodes), (edge, *edges))
@@ -183,7 +183,7 @@ def _reasons_in_lock(lock: Lock, where: str, name: NormalizedName) -> WhyReport:
             hint="`wheelfit tree` shows its packages",
         )
     root_requirements = {
-        number: _requirement(root.requirement)
+        number: _requirement_text(root.requirement)
         for root in tree.roots or ()
         for number in root.positions
     }
@@ -224,9 +224,9 @@ def _requirement_of(package: LockedPackage, name: NormalizedName) -> str | None:
     for requirements in (package.needs or {}).values():
         for requirement in requirements:
             if requirement.name == name:
-                return _requirement(requirement)
+                return _requirement_text(requirement)
     return None
 
 
-def _requirement(requirement: Requirement) -> str:
+def _requirement_text(requirement: Requirement) -> str:
     return redact(str(requirement))

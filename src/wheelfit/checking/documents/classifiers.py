@@ -13,7 +13,6 @@ from wheelfit.core.strict_json import path_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-
 _PRIVATE = "Private ::"
 _MOST_COMPARED = 20
 """Unknown classifiers that are compared with the known ones: one takes a millisecond."""

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import ProjectPage
     from wheelfit.sources.repository import Repository
 
-
 _MAX_PROJECTS = 4
 """Projects that are checked in parallel; each requests several files at once."""
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     FindMachines = Callable[[VariantDocument], Iterable[OverviewHost]]
 
-
 _MAX_NAMED = 5
 """Labels that a message lists."""
 

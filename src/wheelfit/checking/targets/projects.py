@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-
 _THREADS = 16
 _MISSING_STATUSES = frozenset([401, 403, 404, 410, *range(500, 600)])
 """Statuses of answers because of which nobody can fetch a listed file."""

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from wheelfit.wheels.binaries.facts import Binaries
     from wheelfit.wheels.bytes_source import ByteSource
 
-
 _MAX_NAME_SIZE = 255
 """Bytes of a file name in common file systems."""
 
