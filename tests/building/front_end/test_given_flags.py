@@ -44,6 +44,7 @@ DEBIAN = "-g -O2 -ffile-prefix-map=/build=. -fstack-protector-strong -Wformat -m
         ("CFLAGS", "-march=x86-64-v3", EMPTY, "the wheel claims no level, but is compiled for v3"),
         ("CFLAGS", "-march=x86-64", EMPTY, None),
         ("CFLAGS", CONDA, EMPTY, None),
+        ("CFLAGS", "-march=native", AVX2, "the wheel claims single features, but is compiled for"),
         ("CFLAGS", "-mavx512f", AVX2, None),  # who names abilities has a reason
         ("CFLAGS", "'", V3, None),
     ],

@@ -86,7 +86,7 @@ def notes_on_packager_flags(
     """
     features = properties.to_mapping().get("x86_64", {})
     level = claimed_level(features) if not set(features) - {"level"} else None
-    claims = f"claims {level}" if features else "claims no level"
+    claims = f"claims {level or 'single features'}" if features else "claims no level"
     for variable in _VARIABLES:
         for word in split_words(environ.get(variable, "")):
             fault = None
