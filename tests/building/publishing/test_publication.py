@@ -304,6 +304,16 @@ def test_it_goes_on_where_it_stopped(legacy: LegacyIndex, files: tuple[OutgoingF
     assert act.existing == (files[0].filename,)
 
 
+def test_a_login_that_is_refused_meanwhile(
+    legacy: LegacyIndex, files: tuple[OutgoingFile, ...]
+) -> None:
+    """A token may expire between two files: the error says how far it got."""
+    legacy.answers[files[1].filename] = [Response.text(403, "expired")]
+    with pytest.raises(PolicyRefusal) as excinfo:
+        in_order(legacy, files)
+    assert excinfo.value.note == "1 of 3 files are published; missing: 2"
+
+
 def test_other_content_stops_everything(
     legacy: LegacyIndex, files: tuple[OutgoingFile, ...]
 ) -> None:

@@ -141,6 +141,7 @@ def publish_in_order(
     :param list_index: returns the files that the index lists, by name; others may send the same
         files meanwhile.
     :raises UploadRefused: a file is refused.
+    :raises PolicyRefusal: the user may not upload a file.
     :raises NetworkError: the index cannot be reached.
     """
     comparison = compare_with_index(files, list_index())
@@ -160,7 +161,7 @@ def publish_in_order(
                 if isinstance(error, UnexpectedStatus) and error.status >= 500:
                     raise
                 refused.append(error.message)
-    except (NetworkError, UserError) as error:
+    except (NetworkError, UserError, PolicyRefusal) as error:
         error.note = error.note or _progress_note(len(sent), len(comparison.new))
         if isinstance(error, NetworkError):
             error.hint = error.hint or _RETRY_HINT
