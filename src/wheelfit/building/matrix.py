@@ -163,7 +163,7 @@ def _matrix(table: Table, faults: FaultList, variants: tuple[str, ...]) -> Matri
     includes = [
         {name: _read_list(entry, name, parsers[name], single=True) for name in _PARTS}
         for entry in table.tables("include")
-        if _parts_of(entry)
+        if _parts_of(entry)  # an empty entry has its fault already
     ]
     runners = _runners(table.table("runners"))
     if faults:
@@ -196,7 +196,10 @@ _Parser: TypeAlias = "Callable[[str], str]"
 
 
 def _read_list(table: Table, key: str, parse: _Parser, *, single: bool = False) -> list[str]:
-    """Return a list of valid, distinct strings; an empty list is a fault."""
+    """Return a list of valid, distinct strings; an empty list is a fault.
+
+    :param single: whether one string may stand for a list of one.
+    """
     seen: set[str] = set()
 
     def parse_new(text: str) -> str:

@@ -109,13 +109,13 @@ def guide_to(namespace: str) -> Guide | None:
 
 def plugin_entry(namespace: str) -> dict[str, Any]:
     """Return the entry of a provider for tools that have it built in (P-60)."""
-    row = next((plugin for plugin in EMULATED_PLUGINS if plugin.namespace == namespace), None)
-    if row is None:  # no published plugin, so wheelfit's own name is used
+    plugin = next((plugin for plugin in EMULATED_PLUGINS if plugin.namespace == namespace), None)
+    if plugin is None:  # no published plugin, so wheelfit's own name is used
         family = providers.by_namespace(namespace)
         return {"requires": ["wheelfit-runtime"], "plugin-api": family.plugin_api} if family else {}
-    entry: dict[str, Any] = {"requires": [f"{row.package}>={row.versions[0]},<1"]}
-    if default_endpoint(row.package) not in row.endpoints:
-        entry["plugin-api"] = row.endpoints[0]
+    entry: dict[str, Any] = {"requires": [f"{plugin.package}>={plugin.versions[0]},<1"]}
+    if default_endpoint(plugin.package) not in plugin.endpoints:
+        entry["plugin-api"] = plugin.endpoints[0]
     return entry
 
 

@@ -134,17 +134,17 @@ def _edited_text(text: str, old: Table, new: Table, remarks: Mapping[str, str]) 
     if not new:
         return _without_table(text, (_ROOT,), remarks)
     for path in (_VARIANTS, _PROVIDERS):
-        kept = new.get(path[1], {})
-        for name, entry in old.get(path[1], {}).items():
-            if kept.get(name) != entry:
+        old_entries, new_entries = old.get(path[1], {}), new.get(path[1], {})
+        for name, entry in old_entries.items():
+            if new_entries.get(name) != entry:
                 text = _without_table(text, (*path, name), remarks)
-        if old.get(path[1]) and path[1] not in new:
+        if old_entries and path[1] not in new:
             text = toml_edits.remove_key(text, path)
     text = _with_priorities(text, _priorities(old), _priorities(new))
     for path, preceding in ((_PROVIDERS, (_PRIORITIES,)), (_VARIANTS, (_PROVIDERS, _PRIORITIES))):
-        kept = old.get(path[1], {})
+        old_entries = old.get(path[1], {})
         for name, entry in new.get(path[1], {}).items():
-            if kept.get(name) != entry:
+            if old_entries.get(name) != entry:
                 remark = remarks.get(name, "") if path == _PROVIDERS else ""
                 table = _format_table((*path, name), entry, remark)
                 after = (path, *preceding, (_ROOT,))

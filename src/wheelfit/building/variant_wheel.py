@@ -76,7 +76,7 @@ def repack_wheel(
     filename = parse_wheel_filename(source.name)
     label = NULL if label == OLD_NULL else label
     result_label = None if is_plain else label or filename.label
-    relabelled = filename if label is None and not is_plain else with_label(filename, result_label)
+    relabelled = with_label(filename, result_label)
     new_document = None
     if label is not None and document is not None:
         new_document = reduce_to_label(document, label)

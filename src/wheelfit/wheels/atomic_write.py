@@ -40,6 +40,7 @@ def write_file(
 ) -> None:
     """Write a whole file; after an error the old content is unchanged.
 
+    :param private: whether only its owner may read it.
     :param sync: whether to wait until it is on the disk; not needed if its loss does no harm.
     :raises FileProblem: the file exists already.
     :raises OSError: it cannot be written.

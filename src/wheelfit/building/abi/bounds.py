@@ -63,15 +63,14 @@ class ReleaseVerdict:
     @property
     def fits(self) -> bool:
         """Whether it was examined without an objection."""
-        objections = (
-            self.missing_libraries or self.missing_symbols or self.changed_types or self.refusal
-        )
-        return not objections and not self.undecided
+        return not self.has_objection and not self.undecided
 
     @property
-    def is_refused(self) -> bool:
-        """Whether there is an objection."""
-        return not self.fits and not self.undecided
+    def has_objection(self) -> bool:
+        """Whether anything shows that the consumer does not work with it."""
+        return bool(
+            self.missing_libraries or self.missing_symbols or self.changed_types or self.refusal
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +109,7 @@ class Bounds:
         later = (
             release.version
             for release in self.releases
-            if last is not None and release.version > last and release.is_refused
+            if last is not None and release.version > last and release.has_objection
         )
         return next(later, None)
 
@@ -124,7 +123,7 @@ class Bounds:
         parts += [
             f"!={release.version.public}"
             for release in self.releases
-            if first < release.version < last and release.is_refused
+            if first < release.version < last and release.has_objection
         ]
         if broken_by is not None:
             parts.append(f"<{broken_by.public}")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 NUMPY = "numpy"
 _TABLE, _TABLE_OF_NUMPY_2 = b"numpy.core._multiarray_umath", b"numpy._core._multiarray_umath"
 _IMPORT_ERROR = pattern(rb"\(NumPy (\d{1,4}\.\d{1,4})\+?\) but the running NumPy has C-API version")
-_CHUNK, _OVERLAP = 8 << 20, 256
+_CHUNK, _OVERLAP = 8 << 20, 256  # bytes
 _NUMPY_2 = 2
 
 

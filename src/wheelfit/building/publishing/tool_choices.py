@@ -255,6 +255,7 @@ class _MachineChooser:
             )
 
     def wheelfit(self) -> WheelFilename | None:
+        """Return the wheel that wheelfit selects, of all labels."""
         return self._select(self._release.wheels, self._support)
 
     def pip(self) -> WheelFilename | None:
