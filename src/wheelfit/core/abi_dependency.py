@@ -23,7 +23,7 @@ from wheelfit.core.providers import ABI_DEPENDENCY, BuiltinProvider, Provider
 from wheelfit.core.strict_json import shown
 from wheelfit.core.versions import has_too_many_digits, parse_version
 from wheelfit_runtime.patterns import pattern
-from wheelfit_runtime.platforms.features import Detection, FeatureConfig, Status
+from wheelfit_runtime.platforms.features import Detection, FeatureConfig, status_of
 from wheelfit_runtime.platforms.words import properties_text
 from wheelfit_runtime.wording import listed
 
@@ -261,9 +261,8 @@ def detect(namespace: str, document: VariantDocument, known: KnownVersions) -> D
             sources.append(f"{project} is chosen together with it")
         else:
             sources.append(f"{project} is not there")
-    supported = any(config.values for config in features)
-    status = Status.SUPPORTED if supported else Status.NOTHING
-    return Detection(namespace, tuple(features), status, source="; ".join(sources))
+    source = "; ".join(sources)
+    return Detection(namespace, tuple(features), status_of(features), source=source)
 
 
 def refusal(feature: Feature, values: Sequence[str], known: KnownVersions) -> str:

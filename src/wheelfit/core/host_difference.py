@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from wheelfit_runtime.platforms.features import status_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -148,7 +150,7 @@ def _entry_differences(
 def _status(entry: HostProvider | None) -> str:
     if entry is None:
         return "not in the file"
-    return "supported" if any(feature.values for feature in entry.features) else "nothing"
+    return str(status_of(entry.features))
 
 
 def _devices(entry: HostProvider | None) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from wheelfit_runtime.platforms.features import (
     Evidence,
     FeatureConfig,
     Status,
+    status_of,
 )
 
 if TYPE_CHECKING:
@@ -250,11 +251,10 @@ class HostDetector:
         entries = [entry for entry in self.file.providers if entry.namespace == namespace]
         for entry in entries:
             if entry.applies(package, plugin_api):
-                supported = any(feature.values for feature in entry.features)
                 return Detection(
                     namespace,
                     features=entry.features,
-                    status=Status.SUPPORTED if supported else Status.NOTHING,
+                    status=status_of(entry.features),
                     source=name,
                     evidence=entry.evidence,
                     warnings=entry.warnings,

@@ -33,7 +33,7 @@ from wheelfit.core.providers import (
     required_packages,
 )
 from wheelfit.errors import InvalidMarker
-from wheelfit_runtime.platforms.features import Detection, Evidence, Status
+from wheelfit_runtime.platforms.features import Detection, Evidence, Status, status_of
 from wheelfit_runtime.platforms.words import PACKAGE_LIST
 
 if TYPE_CHECKING:
@@ -210,12 +210,11 @@ class ProviderSteps(Struct, eq=False):
                     source = f"{detected.source}, instead of the static list of the package"
                     return detected._replace(source=source)
         # P-11: exclusively, even for a namespace wheelfit could detect itself.
-        supported = any(config.values for config in provider.features)
         self.examined[namespace] = PACKAGE_LIST
         return Detection(
             namespace,
             provider.features,
-            Status.SUPPORTED if supported else Status.NOTHING,
+            status_of(provider.features),
             source="static list of the package",
             step="static-list",
         )

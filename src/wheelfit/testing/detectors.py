@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.platforms.features import Detection, FeatureConfig, Status
+from wheelfit_runtime.platforms.features import Detection, FeatureConfig, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,8 +18,7 @@ def supported(
     :param features: values by feature; empty: nothing of the namespace is supported.
     """
     configs = tuple(FeatureConfig(name, tuple(values)) for name, values in features.items())
-    status = Status.SUPPORTED if any(config.values for config in configs) else Status.NOTHING
-    return Detection(namespace, configs, status, source)
+    return Detection(namespace, configs, status_of(configs), source)
 
 
 class FixedDetector:

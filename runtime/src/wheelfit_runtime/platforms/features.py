@@ -46,6 +46,11 @@ class Status(StrEnum):
     """Not detected: no provider may be used, or a host file has no entry."""
 
 
+def status_of(features: Iterable[FeatureConfig]) -> Status:
+    """Return whether any value is supported, for a namespace that was detected."""
+    return Status.SUPPORTED if any(feature.values for feature in features) else Status.NOTHING
+
+
 class DeviceValues(NamedTuple):
     """The values supported by one of several unlike devices (P-88)."""
 

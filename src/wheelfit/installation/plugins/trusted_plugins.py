@@ -24,7 +24,7 @@ from wheelfit.installation.plugins.plugin_wheels import TrustedFiles, resolve_pl
 from wheelfit.sources.local_files import LocalFiles
 from wheelfit.sources.memoized import Memo
 from wheelfit_runtime.errors import HashMismatch, NoFit, WheelfitError
-from wheelfit_runtime.platforms.features import Detection, Evidence, PluginOrigin, Status
+from wheelfit_runtime.platforms.features import Detection, Evidence, PluginOrigin, Status, status_of
 from wheelfit_runtime.platforms.plugin_process import PluginReport, ask
 
 if TYPE_CHECKING:
@@ -223,11 +223,10 @@ def _detection(
         evidence.append(Evidence("not confined", ", ".join(report.unconfined)))
     if report.output.strip():
         evidence.append(Evidence("its standard output", _end_of_output(report.output)))
-    supported = any(config.values for config in answer.features)
     return Detection(
         question.namespace,
         answer.features,
-        Status.SUPPORTED if supported else Status.NOTHING,
+        status_of(answer.features),
         source=source,
         evidence=tuple(evidence),
         warnings=(*report.notes, *answer.warnings),
