@@ -25,6 +25,14 @@ def reading(**files: str) -> RequirementsFile:
     return read_requirements_file("main.txt", read, {"TOKEN": "s3cret", "EMPTY": ""})
 
 
+def test_comment_after_a_continued_line() -> None:
+    """As in pip, a comment on the next line does not become part of the requirement."""
+    assert [line.text for line in reading(main="rich\\\n# of it\nnumpy").requirements] == [
+        "rich",
+        "numpy",
+    ]
+
+
 def test_lines_comments_and_continuations() -> None:
     """Comments need white space before them, a backslash joins lines, numbers are of the first."""
     content = reading(

@@ -148,9 +148,12 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str, str]]:
     first, parts = 0, list[str]()
     for number, line in enumerate(text.lstrip("\ufeff").splitlines(), 1):
         first = first or number
-        if line.endswith("\\") and not _COMMENT.match(line):
+        is_comment = _COMMENT.match(line) is not None
+        if line.endswith("\\") and not is_comment:
             parts.append(line[:-1])
             continue
+        if is_comment:
+            parts.append(" ")  # it would else join the text of a continued line (as in pip)
         content, comment = _split_comment("".join([*parts, line]))
         if content:
             yield first, content, comment
