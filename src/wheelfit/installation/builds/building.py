@@ -280,11 +280,12 @@ class BuildingRepository:
             url = wheel.path.absolute().as_uri()
             local = File(wheel.filename, url, hashes, source="built here")
             return self._repository.unpacked(local, folder)
-        # The content of a folder may change at any time, so no cache keeps it.
+        # The content of a folder may change at any time, so no cache keeps it. Nothing is received,
+        # so there is no progress.
         folder_of_wheel = Path(tempfile.mkdtemp(prefix="built-", dir=folder))
         filename = parse_wheel_filename(wheel.filename)
         with WheelArchive(wheel.path, filename, where=redact(file.url)) as archive:
-            return unpack(archive, folder_of_wheel, sha256=digest, advance=progress.advance)
+            return unpack(archive, folder_of_wheel, sha256=digest)
 
     # --- consent -------------------------------------------------------------------------------
 

@@ -1,0 +1,42 @@
+"""Wheels that are built from a project of the user."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from wheelfit.installation.builds.building import BuildingRepository
+from wheelfit.installation.builds.cache import BuiltWheel
+from wheelfit.installation.builds.consent import BuildPolicy
+from wheelfit.installation.builds.products import Product
+from wheelfit.installation.builds.projects import OpenProject
+from wheelfit.sources.page import File, WheelOrigin
+from wheelfit.sources.progress import NoProgress
+from wheelfit.testing.repositories import FakeRepository
+from wheelfit.testing.wheels import build_wheel
+
+
+class Transfer(NoProgress):
+    """A receiver that counts bytes."""
+
+    count = 0
+
+    def advance(self, count: int) -> None:
+        """Count bytes."""
+        self.count += count
+
+
+def test_unpacking_is_no_transfer(tmp_path: Path) -> None:
+    """The files of a wheel that was built here do not count as received bytes."""
+    path = build_wheel(tmp_path / "dist", "a", "1")
+    project = OpenProject(tmp_path, "a", tmp_path.as_uri())
+    file = File(path.name, project.url, origin=WheelOrigin("a", is_built=True))
+    unused: Any = None
+    repository = BuildingRepository(
+        FakeRepository(), unused, unused, BuildPolicy(), environ={}, scratch=unused
+    )
+    wheel = BuiltWheel(path, path.name)
+    repository._register(Product(file, lambda: project, project=project, wheel=wheel))
+    transfer = Transfer()
+    assert repository.unpacked(file, tmp_path, transfer).names()
+    assert transfer.count == 0
