@@ -200,6 +200,7 @@ def _check_variant(pin: Pin, wheel: UnpackedWheel, where: str) -> None:
 def _parts(
     wheel: UnpackedWheel, root: str, data: str, commands: Iterable[Command], notes: list[str]
 ) -> Iterator[WheelFolder]:
+    """Yield the folders of files to install; notes on files left out are added to `notes`."""
     # RECORD is rewritten, so signatures of it would be wrong.
     excluded = {"RECORD", *SIGNATURES, *_WRITTEN_BY_INSTALLERS}
     # Wrappers are generated for the interpreter instead.

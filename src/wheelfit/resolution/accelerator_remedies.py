@@ -110,8 +110,8 @@ class Remedies:
         is_possible = self.context.policy.preferences.variants and self.context.bridge(name) is None
         if pin is None or not is_possible:
             return None
-        members = [self.best_member(family, pin) for family in self.context.policy.families(name)]
-        remedies = [member[1] for member in members if member is not None]
+        best = (self.best_member(family, pin) for family in self.context.policy.families(name))
+        remedies = [remedy for _, remedy in filter(None, best)]
         # A build that uses another accelerator is better than a build for any machine.
         return min(remedies, key=lambda remedy: remedy.is_for_any_machine, default=None)
 

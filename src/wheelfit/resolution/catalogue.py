@@ -176,6 +176,10 @@ class Catalogue:
             return frozenset()
         return listing.releases.without_wheels() - {self.preferred_version(name)}
 
+    def _is_source_only(self, name: NormalizedName, version: Version) -> bool:
+        chosen = self.candidates.choice(name, version).chosen
+        return chosen is not None and chosen.is_unbuilt
+
     def ranks(self, name: NormalizedName) -> Mapping[Version, int]:
         """Return the ranks of versions if they are not tried newest first; else empty."""
         listing = self.candidates.listing(name)
@@ -281,6 +285,7 @@ class Catalogue:
         if not wheel.is_unbuilt or self.was_examined(name, version):
             return False
         examined = self._examined_of(name).items()
+        # The solver tries this release only because the usable newer ones conflict.
         newer_conflicted = any(newer > version and is_usable for newer, is_usable in examined)
         if not newer_conflicted or self.candidates.has_requirements(wheel.file):
             return False
@@ -384,10 +389,6 @@ class Catalogue:
                 listing.is_same_release(newer, other) for other in usable
             ):
                 yield newer
-
-    def _is_source_only(self, name: NormalizedName, version: Version) -> bool:
-        chosen = self.candidates.choice(name, version).chosen
-        return chosen is not None and chosen.is_unbuilt
 
     # --- installed builds, and the builds of releases ---------------------------------------
 
@@ -641,6 +642,7 @@ class Catalogue:
         return None
 
     def _is_direct(self, requirement: Requirement) -> bool:
+        """Return whether the URL of a requirement is that of a wheel that the user named."""
         listing = self.candidates.listing(requirement.name)
         if listing is None or requirement.name not in self.candidates.context.direct_files:
             return False

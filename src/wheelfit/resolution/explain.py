@@ -135,7 +135,7 @@ def explain_choice(candidates: Candidates, choice: ReleaseChoice) -> Explanation
     listing = candidates.listing(choice.release.name)
     release = f"{choice.release.name} {choice.release.version}"
     # The first note of a choice summarises its first degradations.
-    summary = choice.notes[: bool(choice.degradations)]
+    summary = choice.notes[:1] if choice.degradations else ()
     others = (f"{release}: {degradation}" for degradation in choice.degradations[MAX_SHOWN:])
     notes = (*choice.metadata.notes, *others, *choice.notes, *choice.remarks)
     if listing is not None and listing.bridge is not None:

@@ -78,26 +78,21 @@ class MatchExplanations:
         if possible and all(release.is_yanked for release in possible):
             verb = "was" if len(releases) == 1 else "were"
             return f"{self._text_of(name, releases)} {verb} yanked"
-        candidates = [release for release in possible if not release.is_yanked]
-        finals = [release for release in candidates if not release.version.is_prerelease]
-        excluded_prereleases = (
-            candidates
-            and not finals
-            and not self._prereleases
-            and not all(
-                self._catalogue.was_examined(name, release.version) for release in candidates
-            )
+        offered = [release for release in possible if not release.is_yanked]
+        finals = [release for release in offered if not release.version.is_prerelease]
+        were_examined = all(
+            self._catalogue.was_examined(name, release.version) for release in offered
         )
-        if excluded_prereleases:
+        if not (finals or self._prereleases or were_examined):
             self._only_prereleases[name] = None
-            verb = "is a pre-release" if len(candidates) == 1 else "are pre-releases"
-            return f"{self._text_of(name, candidates)} {verb}"
+            verb = "is a pre-release" if len(offered) == 1 else "are pre-releases"
+            return f"{self._text_of(name, offered)} {verb}"
         python = required_python(releases, self._python)
         if python is not None:
             self._pythons[name] = python
             verb = "needs" if len(releases) == 1 else "need"
             return f"{self._text_of(name, releases)} {verb} Python {python}, not {self._python}"
-        for release in (finals or candidates or releases)[:_MAX_RELEASES]:
+        for release in (finals or offered or releases)[:_MAX_RELEASES]:
             self._unusable[name, release.version] = None
         verb = "has" if len(releases) == 1 else "have"
         return f"{self._text_of(name, releases)} {verb} no wheel that fits"

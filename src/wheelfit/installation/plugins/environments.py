@@ -109,11 +109,11 @@ class PluginEnvironments:
         if record.get("files") != dict(files) or record.get("tree") != _file_tree(folder):
             return None
         python = folder / record.get("python", "")
+        if not python.exists():
+            return None
         sources = record.get("sources")
-        return (
-            PluginEnvironment(folder, python, files, sources if isinstance(sources, dict) else {})
-            if python.exists()
-            else None
+        return PluginEnvironment(
+            folder, python, files, sources if isinstance(sources, dict) else {}
         )
 
     def build(
