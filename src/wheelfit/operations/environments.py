@@ -81,7 +81,10 @@ def note_default_environment(
 ) -> None:
     """Note the environment that will be changed, unless the user named or activated it."""
     named = (request.python, request.system, request.prefix, request.root, request.target)
-    if not any(named) and not context.environ.get("VIRTUAL_ENV"):
+    # The base environment of conda may be active, but another is used by default.
+    prefix, active = environment.interpreter.prefix, context.environ.get("CONDA_PREFIX")
+    is_active = context.environ.get("VIRTUAL_ENV") or str(prefix) == active
+    if not any(named) and not is_active:
         context.reporter.note(f"environment: {environment.name}")
 
 
