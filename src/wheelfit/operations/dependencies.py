@@ -223,9 +223,10 @@ class _ProjectEditor:
         request = request_like(
             LockRequest,
             self._request,
+            output=str(self._lock),
+            # These fields have another meaning in a request to add or to remove.
             requirements=(),
             project=str(self.path),
-            output=str(self._lock),
             extra=(),
             group=(),
             host=None,

@@ -76,9 +76,10 @@ class ToolCommand:
     subcommand: str = ""
     """The first word that is not an option."""
 
-    def last(self, name: str) -> str | None:
-        """Return the effective value of an option; None if it is not given."""
-        values = self.all(name)
+    @property
+    def index_url(self) -> str | None:
+        """The effective ``--index-url``; None if it is not given."""
+        values = self.all("index-url")
         return values[-1] if values else None
 
     def all(self, *names: str) -> tuple[str, ...]:
@@ -237,7 +238,7 @@ def _pip_settings(
         if switch in command.options
     )
     pip_settings = settings.with_options(
-        index_url=command.last("index-url"),
+        index_url=command.index_url,
         extra_index_urls=(*command.all("extra-index-url"), *extra),
         trusted_hosts=command.all("trusted-host"),
     )

@@ -132,7 +132,7 @@ def run(request: RunRequest, context: Context) -> int:
     # An owner's index is used instead of the registry, and pip takes the newest of both.
     families = families_in_effect(request, installers.pip, context.environ)
     replaces_pip_indexes = not request.full and families.uses_owner_indexes()
-    if replaces_pip_indexes and command.tool == "pip" and command.last("index-url"):
+    if replaces_pip_indexes and command.tool == "pip" and command.index_url:
         context.reporter.warn(
             "pip queries its --index-url beside the proxy, and takes the newest release of both; "
             "remove the option, or pass it to `wheelfit run`"

@@ -90,7 +90,9 @@ class _Entry(NamedTuple):
     size: int = 0
     executable: bool = False
     time: float = 0
-    """The time of its last change, kept so that builds of one archive can be reproducible."""
+    """The time of its last change, kept so that builds of one archive can be reproducible; 0 in ZIP
+    archives, whose times have no zone.
+    """
     target: str = ""
     """The target of a link, or, for a hard link, the name of the file."""
 

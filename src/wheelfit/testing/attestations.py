@@ -52,15 +52,14 @@ class _Key:
 
 
 class SigningAuthority:
-    """A maker of attestations by the workflow of a repository on GitHub.
+    """A maker of attestations by the workflow ``release.yml`` of a repository on GitHub.
 
     :param repository: ``OWNER/NAME``.
-    :param workflow: the file name of the workflow.
     """
 
-    def __init__(self, repository: str, workflow: str = "release.yml") -> None:
+    def __init__(self, repository: str) -> None:
         self._repository = f"https://github.com/{repository}"
-        self._build = f"{self._repository}/.github/workflows/{workflow}@refs/heads/main"
+        self._build = f"{self._repository}/.github/workflows/release.yml@refs/heads/main"
         self._now = datetime.now(UTC).replace(microsecond=0)
         self._root_key = _Key()
         self._certificate_log_key, self._signature_log_key = _Key(), _Key()
