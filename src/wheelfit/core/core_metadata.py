@@ -130,7 +130,9 @@ def read_metadata(data: bytes, where: str) -> CoreMetadata:
     for field_name, newest in _NEWEST_MAJOR.items():
         format_version = _first_value(fields, field_name.lower())
         major = format_version.partition(".")[0]
-        if major.isascii() and major.isdecimal() and (len(major) > 1 or int(major) > newest):
+        is_number = major.isascii() and major.isdecimal()
+        # By length first: Python does not convert thousands of digits.
+        if is_number and (len(major) > 1 or int(major) > newest):
             raise InvalidWheel(
                 f"the metadata has {field_name} {format_version[:20]}, which this version of "
                 "wheelfit does not read",

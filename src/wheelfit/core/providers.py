@@ -66,6 +66,7 @@ class BrokenProvider(Struct, frozen=True):
     """A provider entry that cannot be used (F-130)."""
 
     reason: str
+    """Its first fault, with the place in the document."""
 
 
 Provider: TypeAlias = StaticProvider | PluginProvider | BuiltinProvider | BrokenProvider

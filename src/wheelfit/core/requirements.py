@@ -94,8 +94,8 @@ def marker_start(text: str) -> int | None:
     return rest.end() - 1 if rest else None
 
 
-# The publisher of a wheel controls the text: possessive quantifiers prevent backtracking.
 _LONGEST_NAME = 255  # a longer name cannot be a file
+# The publisher of a wheel controls the text: possessive quantifiers prevent backtracking.
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _EXTRAS = rf"\[[ \t]*+({_NAME}(?:[ \t]*+,[ \t]*+{_NAME})*+)[ \t]*+\]"
 _CLAUSE = r"(?:==|!=|<=|>=|<|>|~=)[ \t]*+[A-Za-z0-9.*+!_-]++"

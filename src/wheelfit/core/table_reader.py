@@ -59,6 +59,8 @@ class FaultList(list[Fault]):
 class FirstFault:
     """A reporter that raises the first fault.
 
+    :param kind: the class of the error.
+    :param where: the document, for the error.
     :param line_of: returns the line of a path of the document; None: lines are not known.
     :param hint: the hint of faults without their own.
     :param code: the code of the error; None for that of its class.

@@ -104,28 +104,30 @@ def _without_lines(text: str, start: int, end: int) -> str:
 # --- lists ---------------------------------------------------------------------
 
 
-def insert(text: str, path: tuple[str, ...], place: int, value: str) -> str:
+def insert(text: str, path: tuple[str, ...], index: int, value: str) -> str:
     r"""Return a document with one more element in a list.
 
     >>> insert('a = [\n  "b",  # why\n]\n', ("a",), 1, "c")
     'a = [\n  "b",  # why\n  "c",\n]\n'
+
+    :param index: that of the new element.
     """
     start, stop, elements = _spans(text, path)
     new = _quoted(value, [text[first:end] for first, end in elements])
     if not elements:
         return _insert_into_empty(text, start, stop, new)
-    if place == len(elements):
+    if index == len(elements):
         return _append(text, stop, elements, new)
-    return _insert_before(text, start, elements, place, new)
+    return _insert_before(text, start, elements, index, new)
 
 
-def replace(text: str, path: tuple[str, ...], place: int, value: str) -> str:
+def replace(text: str, path: tuple[str, ...], index: int, value: str) -> str:
     """Return a document with an element of a list replaced."""
-    first, end = _spans(text, path)[2][place]
+    first, end = _spans(text, path)[2][index]
     return text[:first] + _quoted(value, [text[first:end]]) + text[end:]
 
 
-def remove(text: str, path: tuple[str, ...], place: int) -> str:
+def remove(text: str, path: tuple[str, ...], index: int) -> str:
     r"""Return a document without an element of a list.
 
     Its comma is removed too, and the line with its comment if no other element is on it.
@@ -134,15 +136,15 @@ def remove(text: str, path: tuple[str, ...], place: int) -> str:
     'a = [\n  # all\n  "c",\n]\n'
     """
     start, stop, elements = _spans(text, path)
-    first, end = elements[place]
+    first, end = elements[index]
     comma = _comma(text[end : stop - 1])
     behind = end if comma is None else end + comma + 1
     rest = text[behind : stop - 1].partition("\n")[0]
     has_line = _stands_first(text, first) and "\n" in text[behind : stop - 1]
     if has_line and (not rest.strip() or rest.lstrip().startswith("#")):
         cut = text.rindex("\n", 0, first), behind + len(rest)
-    elif comma is None and place:  # the last one: the comma before it is removed
-        cut = elements[place - 1][1], end
+    elif comma is None and index:  # the last one: the comma before it is removed
+        cut = elements[index - 1][1], end
     else:
         cut = first, behind + len(rest) - len(rest.lstrip(" "))
     if not (text[start + 1 : cut[0]] + text[cut[1] : stop - 1]).strip():
@@ -249,12 +251,12 @@ def _append(text: str, stop: int, elements: Sequence[_Span], new: str) -> str:
     return f"{text[:behind]}{between}{new},{text[behind:]}"
 
 
-def _insert_before(text: str, start: int, elements: Sequence[_Span], place: int, new: str) -> str:
-    first = elements[place][0]
+def _insert_before(text: str, start: int, elements: Sequence[_Span], index: int, new: str) -> str:
+    first = elements[index][0]
     if not _stands_first(text, first):
         return f"{text[:first]}{new}, {text[first:]}"
     # Comments above an element belong to it, so the new one is inserted before them.
-    line = text.index("\n", elements[place - 1][1] if place else start + 1)
+    line = text.index("\n", elements[index - 1][1] if index else start + 1)
     return f"{text[:line]}\n{_indent(text, first)}{new},{text[line:]}"
 
 

@@ -159,7 +159,7 @@ class _Walk:
         is_array = self._is_sign("[")
         self._index += is_array
         steps = self._resolved(self._key())
-        self._index += 1 + is_array
+        self._index += 1 + is_array  # the closing brackets
         if is_array:
             self.lines.setdefault(steps, line)
             count = self._counts[steps] = self._counts.get(steps, 0) + 1
@@ -227,6 +227,7 @@ class _Walk:
             self._mark((*steps, index), len(steps), token[2])
             before = self._index
             self._value((*steps, index))
-            self._index += self._index == before
+            if self._index == before:  # a token that begins no value
+                self._index += 1
             index += 1
         self._index += 1

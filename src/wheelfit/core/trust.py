@@ -67,10 +67,8 @@ class TrustEntry(Struct, frozen=True):
 
     def applies(self, question: PluginQuestion) -> bool:
         """Return whether the entry covers a namespace and an endpoint."""
-        return self.namespace in (None, question.namespace) and self.plugin_api in (
-            None,
-            question.endpoint,
-        )
+        has_namespace = self.namespace in (None, question.namespace)
+        return has_namespace and self.plugin_api in (None, question.endpoint)
 
     def question(self) -> PluginQuestion | None:
         """Return the question to the plugin; None if the entry names no namespace."""
