@@ -190,14 +190,13 @@ def _zsh_specs(option: Option) -> Iterator[str]:
     title = re.sub(r"([:\\])", r"\\\1", option.metavar or option.name.strip("-"))
     value = f":{title}:{action}" if _takes_value(option) else ""
     if option.is_positional:
-        position = "*" if option.nargs in ("*", "+") else ":" if option.nargs == "?" else ""
+        position = {"*": "*", "+": "*", "?": ":"}.get(option.nargs, "")
         yield _quoted(f"{position}{value}")
         return
     text = re.sub(r"([\[\]:\\])", r"\\\1", option.help)
-    names = option.names
-    for name in names:
-        all_names = " ".join(names) if len(names) > 1 else ""
-        exclusions = "*" if kind.is_repeated else f"({all_names})" if all_names else ""
+    all_names = f"({' '.join(option.names)})" if len(option.names) > 1 else ""
+    for name in option.names:
+        exclusions = "*" if kind.is_repeated else all_names
         separator = ("=" if name.startswith("--") else "+") if value else ""
         yield _quoted(f"{exclusions}{name}{separator}[{text}]{value}")
 

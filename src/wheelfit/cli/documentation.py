@@ -68,21 +68,21 @@ def _command_list(commands: Mapping[str, Command]) -> Iterator[str]:
 
 def _command_tables(command: Command, on_page: Mapping[str, OptionGroup]) -> Iterator[str]:
     """Yield the tables of the options of a command, and links to those of groups on the page."""
-    own: dict[str, list[Option]] = {"": []}
+    options_by_title: dict[str, list[Option]] = {"": []}
     links = []
     for group in command.groups:
         shared = on_page[group.title].options if group.title in on_page else ()
         title = f"{group.title} ({group.note})" if group.note else group.title
         for option in group.options:
             if option.is_positional:
-                own[""].append(option)
+                options_by_title[""].append(option)
             elif option.is_on_command_line and option not in shared:
-                own.setdefault(title, []).append(option)
+                options_by_title.setdefault(title, []).append(option)
         if any(option in shared for option in group.options if _is_named(option)):
             links.append(f"[{group.title}](#{group.title.replace(' ', '-')})")
-    own[""].sort(key=lambda option: not option.is_positional)
+    options_by_title[""].sort(key=lambda option: not option.is_positional)
     parts = []
-    for title, options in own.items():
+    for title, options in options_by_title.items():
         if options:
             heading = [f"{title[0].upper()}{title[1:]}:", ""] if title else []
             parts.append([*heading, *_table(options)])

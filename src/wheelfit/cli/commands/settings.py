@@ -57,7 +57,7 @@ def _show(arguments: Namespace, output: Output, context: Context) -> int:
     if not effective:
         output.result(f"no setting concerns {command}")
     for key, setting in effective.items():
-        _print_setting(key, setting, defaults[key], output, origin=arguments.origin)
+        _print_setting(key, setting, defaults[key], output, with_origin=arguments.origin)
     if sources:
         output.result("# files come from, in this order:")
         for line in source_lines(sources):
@@ -145,14 +145,14 @@ def _value(key: str, setting: EffectiveValue, default: Any) -> object:
 
 
 def _print_setting(
-    key: str, setting: EffectiveValue, default: Any, output: Output, *, origin: bool
+    key: str, setting: EffectiveValue, default: Any, output: Output, *, with_origin: bool
 ) -> None:
     from wheelfit.cli.options.settings import SETTINGS
 
     value = _value(key, setting, default)
     line = f"# {key} is not set" if value is None else f"{key} = {_toml(value)}"
     style: Style = "plain" if setting.parts else "dim"
-    if not origin:
+    if not with_origin:
         output.result(line, style)
         return
     if len(setting.parts) < 2:

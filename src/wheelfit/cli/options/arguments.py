@@ -111,9 +111,9 @@ class OptionParser(ArgumentParser):
         hint = f"`wheelfit {self._name} --help` lists the options"
         if message.startswith("the following arguments are required"):
             # The missing argument may be the word after a mistyped option.
-            for word in self._unknown():
-                message = f"unrecognized arguments: {word}"
-                break
+            unknown = next(self._unknown(), None)
+            if unknown is not None:
+                message = f"unrecognized arguments: {unknown}"
         if message.startswith("unrecognized arguments: "):
             hint = self._similar_option(message.split()[2]) or hint
         raise UsageError(message, hint=hint)
