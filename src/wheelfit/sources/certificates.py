@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,11 @@ from wheelfit_runtime.errors import InvalidConfiguration, os_reason
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 
+_UNREADABLE = "the certificates to trust cannot be read"
+_UNREADABLE_CLIENT_CERT = "the client certificate cannot be read"
 _SETTING_HINT = "correct or remove the setting; wheelfit does not use other certificates instead"
 _CLIENT_CERT_HINT = "it must be a PEM file with the certificate and its private key, unencrypted"
 _BUNDLE_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
@@ -55,11 +58,11 @@ def check_named(cert: str | None, client_cert: str | None, *, environ: Mapping[s
     :raises InvalidConfiguration: a named file or folder does not exist or cannot be opened.
     """
     for setting, text in _named(cert, environ):
-        message = "the certificates to trust cannot be read"
-        _check_readable(text, message, f"named by {setting}: ", _SETTING_HINT)
+        with _reading(_UNREADABLE, text, f"named by {setting}: ", _SETTING_HINT) as path:
+            _check_readable(path)
     if client_cert is not None:
-        message = "the client certificate cannot be read"
-        _check_readable(client_cert, message, "", _CLIENT_CERT_HINT)
+        with _reading(_UNREADABLE_CLIENT_CERT, client_cert, "", _CLIENT_CERT_HINT) as path:
+            _check_readable(path)
 
 
 def unverified_context(client_cert: str | None) -> ssl.SSLContext:
@@ -91,32 +94,32 @@ def _named(cert: str | None, environ: Mapping[str, str]) -> list[tuple[str, str]
     return named + [("SSL_CERT_DIR", folder) for folder in existing]
 
 
-def _check_readable(text: str, message: str, note: str, hint: str) -> None:
+@contextmanager
+def _reading(message: str, text: str, note: str, hint: str) -> Iterator[Path]:
+    """Yield the path of a named file or folder; raise errors of reading it with a message.
+
+    :param note: the text before the reason in the note of the error.
+    """
     path = Path(os.path.expanduser(text))  # noqa: PTH111  # an unknown user is not an error yet
-    if path.is_dir():
-        return
     try:
-        path.open("rb").close()
-    except OSError as error:
+        yield path
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         raise InvalidConfiguration(
             message, where=str(path), note=note + _message(error), hint=hint
         ) from error
 
 
+def _check_readable(path: Path) -> None:
+    if not path.is_dir():
+        path.open("rb").close()
+
+
 def _load_trusted(context: ssl.SSLContext, setting: str, text: str) -> None:
-    path = Path(os.path.expanduser(text))  # noqa: PTH111  # an unknown user is not an error yet
-    try:
+    with _reading(_UNREADABLE, text, f"named by {setting}: ", _SETTING_HINT) as path:
         if path.is_dir():
             context.load_verify_locations(capath=str(path))
             return
         context.load_verify_locations(cafile=str(path))
-    except OSError as error:  # ssl.SSLError is a subclass
-        raise InvalidConfiguration(
-            "the certificates to trust cannot be read",
-            where=str(path),
-            note=f"named by {setting}: {_message(error)}",
-            hint=_SETTING_HINT,
-        ) from error
     if not context.get_ca_certs() and not context.cert_store_stats().get("x509"):
         raise InvalidConfiguration(
             "the file of certificates to trust contains no certificate",
@@ -126,16 +129,8 @@ def _load_trusted(context: ssl.SSLContext, setting: str, text: str) -> None:
 
 
 def _load_client_cert(context: ssl.SSLContext, text: str) -> None:
-    path = Path(os.path.expanduser(text))  # noqa: PTH111  # an unknown user is not an error yet
-    try:
+    with _reading(_UNREADABLE_CLIENT_CERT, text, "", _CLIENT_CERT_HINT) as path:
         context.load_cert_chain(str(path), password=_no_password)
-    except (OSError, ValueError) as error:
-        raise InvalidConfiguration(
-            "the client certificate cannot be read",
-            where=str(path),
-            note=_message(error),
-            hint=_CLIENT_CERT_HINT,
-        ) from error
 
 
 def _no_password() -> str:

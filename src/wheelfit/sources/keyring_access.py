@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import subprocess
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -41,8 +42,9 @@ def open_keyring(
         return None
     if choice == "subprocess":
         return _program(environ, note)
-    package = ImportedKeyring(note)
-    return package if choice == "import" else _Either(package, lambda: _program(environ, note))
+    if choice == "import":
+        return ImportedKeyring(note)
+    return ImportedKeyring(note, partial(_program, environ, note))
 
 
 def _program(environ: Mapping[str, str], note: Callable[[str], None]) -> KeyringProgram | None:
@@ -53,29 +55,36 @@ def _program(environ: Mapping[str, str], note: Callable[[str], None]) -> Keyring
 
 
 class ImportedKeyring:
-    """The package ``keyring`` that is installed beside wheelfit."""
+    """The package ``keyring`` that is installed beside wheelfit.
 
-    def __init__(self, note: Callable[[str], None]) -> None:
+    :param find_program: returns the program to use once the package cannot be imported or fails;
+        None: there is none.
+    """
+
+    def __init__(
+        self,
+        note: Callable[[str], None],
+        find_program: Callable[[], KeyringProgram | None] = lambda: None,
+    ) -> None:
         self._note = note
-        self.is_available: bool | None = None
-        """Whether the package can be imported and works; None before the first use."""
+        self._find_program = find_program
+        self._program: KeyringProgram | None = None
+        self._is_available = True
 
     def find(self, service: str, user: str | None) -> tuple[str, str] | None:
         """Return the login for a service; see `Keyring`."""
-        if self.is_available is False:
-            return None
-        try:
-            keyring = importlib.import_module("keyring")
-            self.is_available = True
-            credential = keyring.get_credential(service, user)
-        except ImportError:
-            self.is_available = False
-            return None
-        except Exception as error:  # noqa: BLE001 - back ends raise anything
-            self.is_available = False
-            self._note(f"keyring is not used: {type(error).__name__}")
-            return None
-        return None if credential is None else (credential.username, credential.password)
+        if self._is_available:
+            try:
+                credential = importlib.import_module("keyring").get_credential(service, user)
+            except ImportError:
+                self._is_available = False
+            except Exception as error:  # noqa: BLE001 - back ends raise anything
+                self._is_available = False
+                self._note(f"keyring is not used: {type(error).__name__}")
+            else:
+                return None if credential is None else (credential.username, credential.password)
+        self._program = self._program or self._find_program()
+        return None if self._program is None else self._program.find(service, user)
 
 
 class KeyringProgram:
@@ -113,21 +122,3 @@ class KeyringProgram:
         except (ValueError, KeyError, TypeError):
             self._note("keyring is not used: its output is not valid")
             return None
-
-
-class _Either:
-    """The package, or the program if the package is not available."""
-
-    def __init__(
-        self, package: ImportedKeyring, find_program: Callable[[], KeyringProgram | None]
-    ) -> None:
-        self._package = package
-        self._find_program = find_program
-        self._program: KeyringProgram | None = None
-
-    def find(self, service: str, user: str | None) -> tuple[str, str] | None:
-        login = self._package.find(service, user)
-        if login is None and self._package.is_available is False:
-            self._program = self._program or self._find_program()
-            return None if self._program is None else self._program.find(service, user)
-        return login
