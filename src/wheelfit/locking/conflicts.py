@@ -111,7 +111,8 @@ class RequestMarkers:
                 forks_by_marker.setdefault(marker, []).append(fork)
         combined: set[str] = set()
         for marker, forks in forks_by_marker.items():
-            if len(forks) < sum(marker not in fork.left_out for fork in self._forks):
+            possible_count = sum(marker not in fork.left_out for fork in self._forks)
+            if len(forks) < possible_count:
                 combined |= {_conjunction(marker, fork.condition) for fork in forks}
             elif marker == _ALWAYS:
                 return frozenset()

@@ -343,6 +343,7 @@ def _wheels(entry: Mapping[str, Any]) -> Iterable[LockedWheel]:
         yield _wheel(parse_wheel_filename(file_name_of(wheel) or ""), wheel)
     archive = entry.get("archive")
     if archive is not None:  # F-124: a source archive is not a wheel
+        # PEP 751: it has no key for its name.
         try:
             filename = parse_wheel_filename(file_name_of({**archive, "name": None}) or "")
         except InvalidFilename:

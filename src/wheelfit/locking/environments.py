@@ -42,7 +42,12 @@ class LockEnvironment(NamedTuple):
     """As ``linux-x86_64, Python 3.12``, or the name of a host file."""
     target: Target
     platform_name: str = ""
-    """Its platform as the user wrote it; empty: it is a machine."""
+    """Its platform as the user wrote it; empty for a machine."""
+
+    @property
+    def is_machine(self) -> bool:
+        """Whether it is one machine, not all of a platform with a Python."""
+        return not self.platform_name
 
     @property
     def platform(self) -> Platform:
@@ -70,7 +75,7 @@ def describe_environments(environments: Sequence[LockEnvironment]) -> str:
 
     :param environments: all of them; at least one.
     """
-    if any(not environment.platform_name for environment in environments):
+    if any(environment.is_machine for environment in environments):
         return listed([environment.name for environment in environments], most=None)
     pythons: dict[str, set[Python]] = {}
     for environment in environments:

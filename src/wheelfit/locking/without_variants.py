@@ -106,7 +106,7 @@ class WithoutVariants:
 
         def labels_of(project: ListedProject) -> frozenset[Label | None]:
             labels = self._labels_by_environment[_release(project), values]
-            return fallback_labels(labels, is_chosen=not listed.environment.platform_name)
+            return fallback_labels(labels, is_chosen=listed.environment.is_machine)
 
         by_project = markers_by_project(listed, self._request, labels_of)
         for name, markers in by_project.items():

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 
-_PART = 1 << 14
+_PART_SIZE = 1 << 14
 
 
 def read_body(
@@ -113,8 +113,8 @@ def decompressed(chunks: Iterable[bytes], limit: int, *, status: int = 200, wher
 def _in_parts(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield small pieces, so that little is copied after each of many gzip members."""
     for chunk in chunks:
-        for start in range(0, len(chunk), _PART):
-            yield chunk[start : start + _PART]
+        for start in range(0, len(chunk), _PART_SIZE):
+            yield chunk[start : start + _PART_SIZE]
 
 
 def _inflater() -> zlib._Decompress:

@@ -237,7 +237,10 @@ def _joined(
     order: tuple[str, ...] = (),
     markers: Sequence[tuple[str, str | None]] = (),
 ) -> ProjectPage | None:
-    """Return several pages as one; ``source`` of each file is its repository."""
+    """Return several pages as one; ``source`` of each file is its repository.
+
+    A wheel hides those of its name on later pages, unless its page counts only under a marker.
+    """
     if len(pages) < 2 and not (pages and markers):
         return pages[0] if pages else None
     wheels: set[str] = set()

@@ -274,9 +274,6 @@ def open_web(
     return Web(pages, AllFiles(remote, wheels), wheels, remote.close)
 
 
-_LOGIN = pattern(r"[^/\\\s]+:[^/\\\s]*@")
-
-
 def _client(
     settings: SourceSettings,
     trusted: _TrustedHosts,
@@ -408,6 +405,10 @@ def _host_and_port(text: str) -> tuple[str, int | None]:
 def is_protected_index(url: str, settings: SourceSettings) -> bool:
     """Return whether the connection prevents forged responses, or the host is trusted."""
     return is_protected(origin(url), _TrustedHosts(settings.trusted_hosts).contains)
+
+
+_LOGIN = pattern(r"[^/\\\s]+:[^/\\\s]*@")
+"""The beginning of a URL with a login and without a scheme."""
 
 
 class _Opener(Struct, frozen=True):

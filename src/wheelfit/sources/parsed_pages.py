@@ -119,7 +119,7 @@ class ParsedPages:
         :raises NetworkError: the body is needed, and cannot be read.
         """
         stamp = stamp_of_copy(copy)
-        is_stored = self._store.is_enabled and (not copy.has_body or len(copy.body) >= _MIN_SIZE)
+        uses_store = self._store.is_enabled and (not copy.has_body or len(copy.body) >= _MIN_SIZE)
 
         def parse() -> ProjectPage:
             whole = with_body(copy)  # another page, if the cached one was replaced meanwhile
@@ -127,10 +127,10 @@ class ParsedPages:
             page = parse_page(whole.body, content_type, whole.url, project, source=source)
             page_stamp = stamp if whole is copy else stamp_of_copy(whole)
             page = replace(page, stamp=page_stamp, fresh_seconds=fresh_seconds_of(whole.headers))
-            return self._store_page(page, self._key(source, page_stamp)) if is_stored else page
+            return self._store_page(page, self._key(source, page_stamp)) if uses_store else page
 
         key = self._key(source, stamp)
-        entry = self._store.read_head(_KIND, key) if is_stored else None
+        entry = self._store.read_head(_KIND, key) if uses_store else None
         if entry is None:
             return parse()
         table = msgspec.convert(entry.head[_TABLE], _Table)

@@ -86,7 +86,7 @@ def parse_links(
 
     For pages given as ``--find-links``; otherwise as ``parse_page``.
 
-    :returns: the files, and notes on ignored entries.
+    :return: the files, and notes on ignored entries.
     :raises InvalidPage: it is neither JSON nor HTML of API version 1.
     """
     return _read(body, content_type, url, source)[:2]
@@ -148,10 +148,10 @@ class _Entries:
         metadata_hashes: Mapping[str, str] | None = None,
         provenance: str | None = None,
     ) -> None:
-        """Take one entry.
+        """Add the file of an entry, or a note why it is ignored.
 
-        :param choose: from the last segment of the URL to the name of the
-            file; None for a link that is not a file.
+        :param choose: returns the name of the file for the last segment of the URL; None for a link
+            that is not a file.
         """
         try:
             url, fragment = self._resolved(href)

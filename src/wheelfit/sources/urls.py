@@ -111,7 +111,7 @@ def redact(url: str) -> str:
 def split_userinfo(url: str) -> tuple[str, tuple[str, str | None] | None]:
     """Separate a URL from the credentials in it.
 
-    :returns: the URL without credentials, and (user name, password or None),
+    :return: the URL without credentials, and (user name, password or None),
         both percent-decoded once; None if there are no credentials.
 
     >>> split_userinfo("https://me:p%40ss@index.example/simple/")

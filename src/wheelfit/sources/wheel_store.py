@@ -157,7 +157,7 @@ class WheelStore:
             yield
             return
         path = entry.parent / f".{entry.name}.lock"
-        lock = self._acquired(path, progress)
+        lock = self._wait_for_lock(path, progress)
         try:
             if lock is not None:
                 import shutil
@@ -178,7 +178,8 @@ class WheelStore:
                     path.unlink()
                 lock.release()
 
-    def _acquired(self, path: Path, progress: Progress) -> BaseFileLock | None:
+    def _wait_for_lock(self, path: Path, progress: Progress) -> BaseFileLock | None:
+        """Return the acquired lock; None after ten minutes, or if there are no locks."""
         from filelock import FileLock, Timeout
 
         deadline = time.monotonic() + _LOCK_TIMEOUT

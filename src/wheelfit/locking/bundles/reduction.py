@@ -214,7 +214,7 @@ def _reduced_entry(
         tool[VARIANT_DEPENDENCIES] = needs
     if "dependencies" in entry:
         remaining = {str(name) for name in names}
-        if needs is not None and needs.keys() >= labels:
+        if needs is not None and needs.keys() >= labels:  # listed for every kept wheel
             remaining &= {
                 parse_requirement(text, allow_variant_markers=False).name
                 for texts in needs.values()
