@@ -14,7 +14,7 @@ from wheelfit.operations.user_folders import home
 from wheelfit.server.generate.object_store import open_object_store_target
 from wheelfit.server.generate.targets import FolderTarget, Target
 from wheelfit.sources.open import open_sources
-from wheelfit.sources.urls import file_path
+from wheelfit.sources.urls import file_path, redact
 from wheelfit_runtime.errors import FileProblem
 from wheelfit_runtime.platforms.cache_folder import usable_cache_folder
 
@@ -32,12 +32,21 @@ def open_target(text: str) -> tuple[Target, Path | None]:
     :param text: a path, or the URL of a folder or of an object store.
     :raises NeedsExtra: it is an object store, and the library for it is not installed.
     :raises InvalidConfiguration: it names no storage.
+    :raises FileProblem: the URL of the folder names another host.
     """
-    if text.startswith("file:"):
-        text = file_path(text)
-    if "://" in text:
+    if "://" in text and not text.startswith("file:"):
         return open_object_store_target(text), None
-    return FolderTarget(Path(text)), Path(text)
+    folder = _folder_of(text)
+    return FolderTarget(folder), folder
+
+
+def _folder_of(text: str) -> Path:
+    try:
+        return Path(file_path(text) if text.startswith("file:") else text)
+    except ValueError as error:
+        raise FileProblem(
+            str(error), where=redact(text), hint="name a folder by its path"
+        ) from None
 
 
 def is_remote(index: str) -> bool:
@@ -49,9 +58,9 @@ def existing_folder(index: str) -> Path:
     """Return the folder of a local index.
 
     :param index: its path, or a ``file:`` URL.
-    :raises FileProblem: it does not exist.
+    :raises FileProblem: it does not exist, or the URL names another host.
     """
-    folder = Path(file_path(index) if index.startswith("file:") else index)
+    folder = _folder_of(index)
     if not folder.is_dir():
         raise FileProblem(
             "the folder does not exist", where=index, hint="name a folder, or a URL with its scheme"
@@ -70,6 +79,7 @@ def open_whole_index(
 ) -> Iterator[MemoizedRepository]:
     """Open one index without any other source.
 
+    :param index: its URL or folder.
     :param note: called with remarks about the index; None: they are reported as warnings.
     :param refresh: whether pages in the cache are ignored.
     """

@@ -221,6 +221,13 @@ def test_empty_folder(run: Runner, tmp_path: Path) -> None:
         assert "the folder has no files to check" in result.out
 
 
+def test_folder_of_another_host(dist: Path, run: Runner) -> None:
+    """The URL of an index in a folder names this machine, to read it and to publish to it."""
+    for command in (["index", "check"], ["publish", dist, "--to"]):
+        error = run(*command, "file://server/simple", "--json", code=1).error
+        assert error["message"] == "a file: URL may not name another host"
+
+
 def test_unreachable_index(dist: Path, run: Runner) -> None:
     """An unreachable index is not a fault of the wheels."""
     with RecordingIndex(dist) as index:
