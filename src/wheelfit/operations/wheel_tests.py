@@ -131,11 +131,11 @@ def run_wheel_tests(request: WheelTestsRequest, context: Context) -> WheelTestsR
     :param context: the environment variables and the reporter.
     :raises FileProblem: there are no wheels, or no such tests.
     :raises InvalidDocument: the project's ``pyproject.toml`` is not TOML.
-    :raises UsageError: the command is empty, nothing names the tests, or an option cannot be read.
+    :raises UsageError: the command is empty, nothing names the tests, two of them have one name, or
+        an option cannot be read.
     """
-    if not shlex.split(request.command):
-        raise UsageError("the command of the tests is empty", where="--command")
     # Faults of options and of the project are reported before anything runs.
+    _words_of(request.command)
     _time_limits(request.time_limit)
     _test_requirements(request)
     sources = _test_sources(request)
@@ -182,6 +182,14 @@ def _test_sources(request: WheelTestsRequest) -> tuple[Path, ...]:
     if request.tests and len(existing) < len(tests):
         missing = next(path for path in tests if path not in existing)
         raise FileProblem("the file or folder does not exist", where=str(missing))
+    names = ["", "..", *(path.name for path in existing)]
+    for path in existing:
+        if names.count(path.name) > 1:
+            raise UsageError(
+                "the tests are copied to one folder, in which this name is taken",
+                where=str(path),
+                hint="name other folders with --tests, or test each alone",
+            )
     if not existing and request.command == _PYTEST:
         raise UsageError(
             f"{project} has neither a folder tests nor test",
@@ -395,7 +403,7 @@ def _test_requirements(request: WheelTestsRequest) -> tuple[tuple[str, ...], tup
         groups = project.get("dependency-groups")
         if isinstance(groups, dict):
             names = tuple(name for name in ("test", "tests") if name in groups)[:1]
-    is_pytest = shlex.split(request.command)[0] == _PYTEST
+    is_pytest = _words_of(request.command)[0] == _PYTEST
     return tuple(f"{path}:{name}" for name in names), (_PYTEST,) if is_pytest else ()
 
 
@@ -409,9 +417,25 @@ def _copy(sources: Sequence[Path], folder: Path) -> None:
             shutil.copy2(source, folder / source.name)
 
 
+def _words_of(command: str) -> list[str]:
+    """Split a command as a shell does.
+
+    :raises UsageError: it is empty, or a quotation in it has no end.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise UsageError(
+            f"the command of the tests cannot be read: {error}", where="--command"
+        ) from None
+    if not words:
+        raise UsageError("the command of the tests is empty", where="--command")
+    return words
+
+
 def _command(text: str, python: Path, context: Context) -> list[str]:
     """Return the words of the command, with programs of the environment."""
-    program, *words = shlex.split(text)
+    program, *words = _words_of(text)
     script = python.with_name(program)
     if re.fullmatch(r"python[\d.]*", program):
         return [str(python), *words]

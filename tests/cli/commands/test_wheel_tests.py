@@ -227,6 +227,9 @@ def test_missing_emulator(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (["--tests", "nowhere"], "does not exist", 1),
         (["--command", " "], "empty", 2),
+        (["--command", "pytest 'tests"], "No closing quotation", 2),
+        (["--tests", "tests", "--tests", "more/tests"], "name is taken", 2),
+        (["--tests", "."], "name is taken", 2),
         (["elsewhere"], "does not exist", 1),
         (["--time-limit", "v3=soon"], "is not a span of time", 2),
     ],
@@ -234,6 +237,7 @@ def test_missing_emulator(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_usage_errors(words: list[str], message: str, code: int, run: Runner) -> None:
     """Invalid options are errors before any test."""
     add_wheel(None)
+    Path("more/tests").mkdir(parents=True)
     result = run("test", *words, "--json", code=code)
     assert message in result.error["message"]
     assert not Path("dist/.wheelfit-tests").exists()
