@@ -72,6 +72,7 @@ def find_login(
     :param url: the address for uploads, maybe with a login in it.
     :param pypirc: the section of ``.pypirc`` for the index.
     :param settings: set the use of keyring.
+    :param home: the folder of netrc.
     :param is_live_index: whether the index is a live index of wheelfit, which has its own token.
     :param note: called with the fault of a file that cannot be used.
     :raises InvalidConfiguration: the login would be sent over plain HTTP.

@@ -127,6 +127,7 @@ def build_environments(
 ) -> IsolatedBuildEnvironments | SharedBuildEnvironment:
     """Return the environments in which build backends run.
 
+    :param repository: returns the sources of build requirements.
     :param build_from_url: returns the wheel of a build requirement with a URL; None: such
         requirements are refused.
     """
