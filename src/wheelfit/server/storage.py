@@ -58,7 +58,13 @@ def open_storage(
     :raises InvalidConfiguration: it is not the URL of a storage.
     :raises NeedsExtra: the library is not installed.
     """
-    if urlsplit(url).scheme in ("http", "https"):
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise InvalidConfiguration(
+            f"this is not the URL of a storage: {error}", where=redact(url)
+        ) from None
+    if parts.scheme in ("http", "https"):
         # The library would try to speak WebDAV there.
         raise InvalidConfiguration(
             "a web server is not a storage that can be written to",
@@ -71,9 +77,9 @@ def open_storage(
         from obstore.store import MemoryStore, from_url
     except ImportError:
         raise NeedsExtra("server", "obstore") from None
-    if urlsplit(url).scheme == "memory":
+    if parts.scheme == "memory":
         return MemoryStore()
-    options: dict[str, Any] = dict(parse_qsl(urlsplit(url).query))
+    options: dict[str, Any] = dict(parse_qsl(parts.query))
     client: Any = {"allow_http": True} if options.get("endpoint", "").startswith("http:") else {}
     retry_timeout = _RETRY_TIMEOUT
     if timeout is not None:

@@ -145,8 +145,9 @@ def test_first_run_on_an_empty_folder(run: Runner, tmp_path: Path) -> None:
 def test_invalid_folders_and_urls(run: Runner, dist: Path, tmp_path: Path) -> None:
     """A missing folder and an unknown storage URL are errors."""
     assert "the folder does not exist" in run("index", "generate", tmp_path / "none", code=1).err
-    result = run("index", "generate", dist, "--to", "nothing://bucket", code=1)
-    assert "is not the URL of a storage" in result.err
+    for url in ("nothing://bucket", "s3://["):
+        result = run("index", "generate", dist, "--to", url, code=1)
+        assert "is not the URL of a storage" in result.err
     result = run("index", "generate", dist, "--to", "https://wheels.example.org/", code=1)
     assert "is not a storage that can be written to" in result.err
     assert "endpoint=https://storage.example.org" in result.err
