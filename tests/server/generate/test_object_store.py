@@ -123,6 +123,9 @@ def test_types_and_how_long_they_may_be_kept(site: Site) -> None:
     target = ObjectStoreTarget(store, "store")
     site.generate(target)
     target.put_pages([("site.css", b""), ("favicon.svg", b""), ("feed.xml", b"")])
+    for path in ("simple/python-multipart/index.json", f"files/{'0' * 16}/some.whl.provenance"):
+        target.put_pages([(path, b"")])
+        assert store.get(path).attributes["Cache-Control"] == "no-cache"
     found = {}
     for path in names(store):
         attributes = store.get(path).attributes

@@ -7,6 +7,7 @@ runs from replacing pages at the same time.
 from __future__ import annotations
 
 import json
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -45,6 +46,8 @@ _TYPES = {
     "index.json": JSON,
     ".json": "application/json",
 }
+_UNCHANGING = re.compile(r"(?:files|simple/[^/]+)/[0-9a-f]{16}/[^/]+(?<!\.provenance)")
+"""Paths with the digest of a file; provenance may change, as its path has that of its file."""
 _FOREVER = "public, max-age=31536000, immutable"
 _REVALIDATE = "no-cache"
 
@@ -172,10 +175,9 @@ class ObjectStoreTarget:
 
     def _put(self, path: str, source: Path | bytes) -> None:
         types = (media_type for suffix, media_type in _TYPES.items() if path.endswith(suffix))
-        has_digest_in_path = any(len(part) == 16 for part in path.split("/")[1:-1])
         attributes = {
             "Content-Type": next(types, "application/octet-stream"),
-            "Cache-Control": _FOREVER if has_digest_in_path else _REVALIDATE,
+            "Cache-Control": _FOREVER if _UNCHANGING.fullmatch(path) else _REVALIDATE,
         }
         with self._reporting_failures(path):
             self._store.put(path, source, attributes=attributes)
