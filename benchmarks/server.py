@@ -142,7 +142,6 @@ def fill(folder: Path, wheels: Path) -> None:
     from packaging.utils import canonicalize_name
 
     from wheelfit.core.filename import parse_wheel_filename
-    from wheelfit.server.store.blobs import store_bytes
     from wheelfit.server.store.opening import open_store
     from wheelfit.server.store.records import NewFile
     from wheelfit.wheels.archive import WheelArchive
@@ -150,11 +149,13 @@ def fill(folder: Path, wheels: Path) -> None:
     with open_store(folder) as store:
         for path in wheels.rglob("*.whl"):
             name = parse_wheel_filename(path.name)
-            blob = store_bytes(store.blobs, [path.read_bytes()])
+            with store.blobs.draft() as draft:
+                draft.write(path.read_bytes())
+                store.blobs.save(draft)
             with WheelArchive(path) as archive:
                 metadata = archive.metadata()
             new = NewFile(
-                path.name, canonicalize_name(name.name), name.version, blob.sha256, blob.size,
+                path.name, canonicalize_name(name.name), name.version, draft.sha256, draft.size,
                 "2026-11-22T12:00:00.000000Z", metadata=metadata,
             )  # fmt: skip
             store.records.add(new, save=lambda: None)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from wheelfit.server.store.blobs import Blob, Blobs
 from wheelfit.server.store.opening import Store
 from wheelfit.server.store.records import Violation
 from wheelfit.server.uploads.accepting import AcceptedUpload, accept_upload
@@ -27,6 +28,15 @@ DOCUMENT = release_document(
     static={"blas": {"library": ["mkl", "openblas"]}},
 )
 """Of a release with three variants."""
+
+
+def store_bytes(blobs: Blobs, pieces: Iterable[bytes]) -> Blob:
+    """Store bytes from pieces."""
+    with blobs.draft() as draft:
+        for piece in pieces:
+            draft.write(piece)
+        blobs.save(draft)
+        return Blob(draft.sha256, draft.size, draft.path.stat().st_mtime)
 
 
 def fields_of(filename: str, content: bytes) -> dict[str, str]:

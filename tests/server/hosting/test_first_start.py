@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from server.running import RunningIndex, bearer
+from server.uploading import store_bytes
 
 from wheelfit.server.store.opening import open_database, open_store
 from wheelfit.server.store.sql_records import Records
@@ -132,8 +133,6 @@ def test_file_permissions_of_a_store(
     mask: int, tmp_path: Path, object_storage_url: Callable[[], str]
 ) -> None:
     """The same holds for a store that a command makes in a folder."""
-    from wheelfit.server.store.blobs import store_bytes
-
     with umask(mask):
         for number, blobs in enumerate((None, object_storage_url())):
             folder = tmp_path / f"store{number}"

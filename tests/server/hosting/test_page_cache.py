@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from packaging.utils import canonicalize_name
 from packaging.version import Version
+from server.uploading import store_bytes
 
 from wheelfit.errors import StorageUnavailable
 from wheelfit.server.hosting.page_cache import PageCache
 from wheelfit.server.messages import Request
 from wheelfit.server.simple import SimpleIndex
-from wheelfit.server.store.blobs import store_bytes
 from wheelfit.server.store.opening import Store, open_store
 from wheelfit.server.store.records import NewFile
 from wheelfit.server.store.stored_index import StoredIndex

@@ -16,9 +16,10 @@ from pathlib import Path
 
 import pytest
 from server.services import ObjectStorage
+from server.uploading import store_bytes
 
 from wheelfit.errors import StorageUnavailable
-from wheelfit.server.store.blobs import Blobs, store_bytes
+from wheelfit.server.store.blobs import Blobs
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.store.opening import open_blobs
 from wheelfit_runtime.errors import InvalidConfiguration

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from server.uploading import upload
+from server.uploading import store_bytes, upload
 
 from wheelfit.server.store.audit import AuditFilter
-from wheelfit.server.store.blobs import store_bytes
 from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.opening import CleaningResult, Store, clean
 from wheelfit.server.store.stored_index import StoredIndex

@@ -138,15 +138,6 @@ class Blobs(Protocol):
         """
 
 
-def store_bytes(blobs: Blobs, pieces: Iterable[bytes]) -> Blob:
-    """Store bytes from pieces."""
-    with blobs.draft() as draft:
-        for piece in pieces:
-            draft.write(piece)
-        blobs.save(draft)
-        return Blob(draft.sha256, draft.size, draft.path.stat().st_mtime)
-
-
 @contextmanager
 def draft_in(folder: Path) -> Iterator[Draft]:
     """Yield a draft in a folder, which is created if it is missing."""
