@@ -120,11 +120,14 @@ class AsgiApplication:
         if self._proxies is not None:
             source = self._proxies(source.client, headers)
         body_reader = _RequestBody(receive, headers, self._limits, asyncio.get_running_loop())
+        origin = self._origin
+        if source.scheme == "https":  # between the client and a trusted server in front
+            origin = f"https:{origin.partition(':')[2]}"
         request = Request(
             scope["method"],
             scope["raw_path"].decode("latin-1"),
             headers,
-            _with_tls(self._origin) if source.scheme == "https" else self._origin,
+            origin,
             scope["query_string"].decode("latin-1"),
             body_reader,
             source.client,
@@ -337,11 +340,6 @@ class _ResponseSender:
     async def _send_piece(self, piece: bytes, *, is_last: bool = False) -> None:
         await self._send({"type": "http.response.body", "body": piece, "more_body": not is_last})
         self.sent += len(piece)
-
-
-def _with_tls(origin: str) -> str:
-    """Return the origin of a server behind a trusted one that uses TLS."""
-    return f"https:{origin.partition(':')[2]}"
 
 
 def _raw_headers(response: Response) -> list[tuple[bytes, bytes]]:

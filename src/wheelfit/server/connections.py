@@ -142,6 +142,7 @@ class BoundedConnection(_Protocol):
         """Start a request."""
         super().on_message_begin()
         self.headers_size = 0
+        """Bytes of the address and the headers of the present request, as parsed so far."""
 
     def on_url(self, url: bytes) -> None:
         """Add the size of the address."""

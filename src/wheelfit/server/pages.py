@@ -25,6 +25,8 @@ _WITH_STATUS = "1.4"
 JSON = "application/vnd.pypi.simple.v1+json"
 HTML = "application/vnd.pypi.simple.v1+html"
 LEGACY_HTML = "text/html"
+PAGE_TYPES = {"index.html": HTML, "index.json": JSON}
+"""The media type of each file of a page in a static index."""
 
 # For equal qualities. A client that accepts anything may be a browser, or an installer that reads
 # HTML only.
@@ -115,10 +117,9 @@ def write_static_index(pages: Iterable[ProjectPage]) -> dict[str, bytes]:
     """
     by_name = {page.name: page for page in pages}
     names = sorted(by_name)
-    media_types = {"index.html": HTML, "index.json": JSON}
-    site = {file: write_projects(names, media_type) for file, media_type in media_types.items()}
+    site = {file: write_projects(names, media_type) for file, media_type in PAGE_TYPES.items()}
     for name in names:
-        for file, media_type in media_types.items():
+        for file, media_type in PAGE_TYPES.items():
             site[f"{name}/{file}"] = write_project(by_name[name], media_type)
     return site
 

@@ -17,7 +17,7 @@ from wheelfit.core.filename import parse_index_file_name, release_of
 from wheelfit.server.generate.manifest import MANIFEST, IndexManifest, read_manifest, write_manifest
 from wheelfit.server.generate.request import GenerateResult, TargetState
 from wheelfit.server.generate.targets import SIMPLE, PublishedFile, Target
-from wheelfit.server.pages import HTML, JSON, write_project, write_projects
+from wheelfit.server.pages import PAGE_TYPES, write_project, write_projects
 from wheelfit.sources.file_readers import ContentFiles
 from wheelfit.sources.page import File, OtherPages, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS, Progress
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 
 NO_OTHER_PAGES: Mapping[str, OtherPages] = MappingProxyType({})
-_KINDS = {"index.html": HTML, "index.json": JSON}
 
 
 # Reasons to refuse a file that is sound by itself.
@@ -187,13 +186,13 @@ def _pages(
         has_same_locations = before.other_pages.get(name) == locations.get(name)
         is_same = has_same_locations and before.entries.get(name) == entries
         page = ProjectPage(canonicalize_name(name), entries, source="", other_pages=other_pages)
-        for file, kind in _KINDS.items():
+        for file, media_type in PAGE_TYPES.items():
             path = f"{SIMPLE}/{name}/{file}"
-            add(path, is_same=is_same, write=partial(write_project, page, kind))
+            add(path, is_same=is_same, write=partial(write_project, page, media_type))
     names = list(listed)
-    for file, kind in _KINDS.items():
+    for file, media_type in PAGE_TYPES.items():
         is_same = list(before.entries) == names
-        add(f"{SIMPLE}/{file}", is_same=is_same, write=partial(write_projects, names, kind))
+        add(f"{SIMPLE}/{file}", is_same=is_same, write=partial(write_projects, names, media_type))
     return pages, digests
 
 

@@ -11,7 +11,7 @@ from urllib.request import HTTPRedirectHandler, HTTPSHandler, OpenerDirector, Re
 
 from wheelfit.errors import UploadRefused
 from wheelfit.sources.response_message import response_message
-from wheelfit.sources.urls import redact
+from wheelfit.sources.urls import is_loopback, redact
 from wheelfit_runtime.error_codes import CODES
 from wheelfit_runtime.errors import (
     FileProblem,
@@ -83,7 +83,7 @@ class ServerAdministration:
                 "administering the index of a server needs a token",
                 hint="set WHEELFIT_INDEX_TOKEN",
             )
-        if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "::1", "localhost"):
+        if parts.scheme == "http" and not is_loopback(parts.hostname):
             raise InvalidConfiguration(
                 "a token is not sent over plain HTTP", where=parts.hostname, hint="use https"
             )
@@ -169,6 +169,7 @@ class ServerAdministration:
     def _request(
         self, method: str, path: str, shape: Mapping[str, object], **body: object
     ) -> dict[str, Any]:
+        """Send a request; return the response, or raise an error if it has another shape."""
         data = json.dumps(body).encode() if method == "POST" else None
         url = f"{self._url}/-/api/{path}"
         request = Request(url, data, self._headers, method=method)  # noqa: S310 - it is http(s)

@@ -403,10 +403,10 @@ class SessionApi:
             return problem_response(
                 400, "no content was received; delete the upload, and begin another one"
             )
-        is_received = upload.status == "received"
-        if not is_received or not self.store.sessions.move(upload, "completed"):
+        if upload.status != "received" or not self.store.sessions.move(upload, "completed"):
+            status = self._upload(session, upload.id).status  # it may have changed meanwhile
             return problem_response(
-                409, f"the upload is {upload.status}; delete it, and begin another one"
+                409, f"the upload is {status}; delete it, and begin another one"
             )
         return self._upload_state(session, self._upload(session, upload.id), 201)
 

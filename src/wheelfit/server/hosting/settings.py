@@ -58,10 +58,13 @@ class ServerSettings:
     folder: Path
     """The folder of data without an address of its own."""
     database: str | None
+    """The address of the records; None: in the folder."""
     storage: str | None
+    """The address of uploaded files; None: in the folder."""
     host: str
     port: int
     fd: int | None
+    """A socket of another process to listen on; None: host and port, or a socket of systemd."""
     public_url: str | None
     """Without a slash at the end."""
     allowed_hosts: tuple[str, ...]

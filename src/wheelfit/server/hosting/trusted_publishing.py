@@ -174,6 +174,7 @@ class TrustedPublishing:
         return claims
 
     def _key(self, issuer: str, kid: object) -> Any:
+        """Return a key of an issuer by its identifier; fetch the keys if they are too old."""
         with self._lock:
             fetched, keys = self._keys.get(issuer, (float("-inf"), {}))
             age = time.monotonic() - fetched

@@ -24,6 +24,7 @@ class Profile:
     target: Target
     """Its Python and platform; a client may have another Python."""
     detector: Detector | None = None
+    """The properties of the target; None: only ``host_detector`` is used."""
     host_detector: Detector | None = None
     """The properties of a host file or a preset, which take precedence."""
     policy: ChoicePolicy = field(default_factory=ChoicePolicy)

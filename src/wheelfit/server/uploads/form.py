@@ -33,6 +33,7 @@ class FormLimits(NamedTuple):
     end.
     """
     parts: int = 10_000
+    """Fields, the file included."""
 
 
 @dataclass(frozen=True, slots=True)

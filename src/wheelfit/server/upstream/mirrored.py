@@ -467,6 +467,7 @@ class MirroredIndex(ContentFiles):
     # --- files ----------------------------------------------------------------------
 
     def _content(self, name: NormalizedName, file: File, suffix: str) -> Content | Redirect | None:
+        """Return the bytes of a file, or with a suffix those of the file beside it."""
         if suffix == _METADATA:
             return self._metadata(name, file)
         if suffix == _PROVENANCE:
