@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from packaging.utils import NormalizedName
 from server.upstream.mirroring import Mirroring
 
 from wheelfit.operations.context import Context
@@ -17,8 +18,11 @@ from wheelfit.operations.indexes import read_settings
 from wheelfit.operations.proxy import ProxyRequest, open_proxy
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.messages import Request, Response
+from wheelfit.server.offering import OfferRules
 from wheelfit.server.site.site import Site
 from wheelfit.sources.advisories import Advisories
+from wheelfit.sources.cooldown import Cooldown, parse_cutoff
+from wheelfit.sources.page import File
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
 
@@ -32,6 +36,17 @@ def wheels(tmp_path: Path) -> Path:
     for version in ("1.0", "2.0"):
         build_wheel(tmp_path / "wheels", "some", version)
     return tmp_path / "wheels"
+
+
+def test_index_file_without_offered_wheels() -> None:
+    """An index file is withheld with the wheels of its release, even if the source is offered."""
+    names = ("some-1.0-py3-none-any-cu129.whl", "some-1.0-variants.json", "some-1.0.tar.gz")
+    times = {names[0]: "2026-11-28T00:00:00Z", names[2]: "2026-01-01T00:00:00Z"}
+    files = [File(name, name, upload_time=times.get(name)) for name in names]
+    rules = OfferRules(Cooldown(parse_cutoff("2026-06-01")))
+    offered, withheld = rules.split(NormalizedName("some"), files)
+    assert [file.filename for file in offered] == [names[2]]
+    assert set(withheld) == set(names[:2])
 
 
 @pytest.fixture

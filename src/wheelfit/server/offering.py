@@ -89,7 +89,7 @@ class OfferRules:
                 offered.append(file)
         if withheld:
             releases_with_wheels = {
-                release_of(file.filename) for file in offered if not _is_index_file(file)
+                release_of(file.filename) for file in offered if file.filename.endswith(".whl")
             }
             reason_of_release = {
                 release_of(filename): reason for filename, reason in withheld.items()
