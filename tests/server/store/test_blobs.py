@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,7 @@ from server.services import ObjectStorage
 from server.uploading import store_bytes
 
 from wheelfit.errors import StorageUnavailable
-from wheelfit.server.store.blobs import Blobs
+from wheelfit.server.store.blobs import Blobs, remove_drafts_before
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.store.opening import open_blobs
 from wheelfit_runtime.errors import InvalidConfiguration
@@ -136,6 +137,15 @@ def test_abandoned_drafts(blobs_url: str, tmp_path: Path) -> None:
         assert blobs.remove_old_drafts(modified + 5) == 1
         assert draft.path.exists()
     assert not left.exists()
+
+
+def test_drafts_that_others_remove(tmp_path: Path) -> None:
+    """Old drafts are removed although another process removes some at the same time."""
+    for number in range(9):
+        (tmp_path / f"{number}.part").touch()
+        # Listed but not found, as a file that was just removed.
+        (tmp_path / f"gone-{number}.part").symlink_to(tmp_path / "nothing")
+    assert remove_drafts_before(tmp_path, time.time() + 60) == 9
 
 
 def test_full_disk(tmp_path: Path) -> None:

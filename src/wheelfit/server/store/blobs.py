@@ -168,11 +168,12 @@ def probe(blobs: Blobs) -> None:
 def remove_drafts_before(folder: Path, before: float) -> int:
     """Remove old drafts of a folder, and return their number; see `Blobs.remove_old_drafts`."""
     count = 0
-    with reporting_disk_errors(folder), suppress(FileNotFoundError):  # another process tidies too
+    with reporting_disk_errors(folder):
         for path in folder.glob(f"*{_ENDING}"):
-            if path.stat().st_mtime < before:
-                path.unlink(missing_ok=True)
-                count += 1
+            with suppress(FileNotFoundError):  # another process tidies too
+                if path.stat().st_mtime < before:
+                    path.unlink()
+                    count += 1
     return count
 
 
