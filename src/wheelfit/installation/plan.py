@@ -137,6 +137,7 @@ def plan_sync(
 
 
 def _is_same(entry: Installed, pin: Pin, *, by_hash: bool) -> bool:
+    """Return whether an installed distribution may stay in place of a chosen wheel."""
     origin = pin.file.origin
     if by_hash and origin is not None and origin.direct_url is not None:
         return _is_same_source(entry.direct_url, origin.direct_url)

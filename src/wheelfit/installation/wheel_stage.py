@@ -115,6 +115,7 @@ class WheelStage(Struct, eq=False):
         return Move(part.source, folder, names, [executable_flags[index] for index in indexes])
 
     def _folder(self, scheme: str, path: str) -> str:
+        """Return a staged folder, which is created with its parents."""
         folder = self._created.get((scheme, path))
         if folder is None:
             if path:
@@ -140,11 +141,13 @@ class WheelStage(Struct, eq=False):
         return f"#!{self.interpreter}".encode() + newline + rest
 
     def _write(self, scheme: str, path: str, data: bytes, *, executable: bool = False) -> _Row:
+        """Write a file, and return its row in RECORD."""
         self._put(scheme, path, data, executable=executable)
         row = row_for(path, data)
         return row.path, row.hash, row.size
 
     def _put(self, scheme: str, path: str, data: bytes, *, executable: bool = False) -> None:
+        """Write a file unless it exists already."""
         if (scheme, path) not in self.skip:
             parent, _, name = path.rpartition("/")
             file = os.path.join(self._folder(scheme, parent), name)  # noqa: PTH118

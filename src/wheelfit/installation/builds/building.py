@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from wheelfit.core.durations import duration_in_words
-from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import BuildFailed, InvalidFilename, InvalidRequirement, SourceBuildNotAllowed
+from wheelfit.core.filename import parse_wheel_filename, wheel_filename_of
+from wheelfit.errors import BuildFailed, InvalidRequirement, SourceBuildNotAllowed
 from wheelfit.installation.builds.cache import BuiltWheel, BuiltWheels
 from wheelfit.installation.builds.products import Product, bare_metadata, checked_metadata
 from wheelfit.installation.builds.projects import OpenProject, open_listed, open_named, state_of
@@ -55,15 +55,6 @@ if TYPE_CHECKING:
 
 _MAX_FETCHED_SIZE = 64 << 20
 """Bytes of the largest source distribution that is fetched only to read its metadata."""
-
-
-def _has_label(file: File) -> bool:
-    if not file.filename.endswith(".whl"):
-        return False
-    try:
-        return parse_wheel_filename(file.filename).is_variant
-    except InvalidFilename:
-        return False
 
 
 class BuildingRepository:
@@ -312,7 +303,8 @@ class BuildingRepository:
         if consent.mode != "always":
             return False
         page = self._repository.project(name)
-        return page is None or not any(_has_label(file) for file in page.files)
+        filenames = [wheel_filename_of(file.filename) for file in page.files] if page else []
+        return not any(filename.is_variant for filename in filenames if filename is not None)
 
     # --- building ------------------------------------------------------------------------------
 

@@ -77,9 +77,8 @@ class _IsolatedEnvironment:
 
     def __init__(self, folder: Path, factory: IsolatedBuildEnvironments) -> None:
         self._folder = folder
-        self._resolve_url = factory.resolve_url
+        self._factory = factory
         self._candidates = factory.candidates()
-        self._request = factory.request
         environ = factory.environ
         self._environment = open_environment(str(folder), environ=environ)
         self._requested: tuple[RequestedRequirement, ...] = ()
@@ -110,7 +109,7 @@ class _IsolatedEnvironment:
                 for text in requirements
             ]
             for requirement in requested:
-                if requirement.requirement.url is not None and self._resolve_url is None:
+                if requirement.requirement.url is not None and self._factory.resolve_url is None:
                     raise UserError(
                         f"{required_by} requires {redact(str(requirement.requirement))}, but only "
                         "you may request a URL",
@@ -132,15 +131,15 @@ class _IsolatedEnvironment:
         self._requested += tuple(new_requirements)
         for requirement in new_requirements:
             wheel = None
-            if self._resolve_url is not None and requirement.requirement.url is not None:
-                wheel = self._resolve_url(requirement)
+            if self._factory.resolve_url is not None and requirement.requirement.url is not None:
+                wheel = self._factory.resolve_url(requirement)
             if wheel is None:
                 self._requirements += (requirement,)
             else:
                 self._wheels += (wheel,)
         installed = self._environment.installed()
         request = replace(
-            self._request,
+            self._factory.request,
             requirements=self._requirements,
             wheels=self._wheels,
             installed={name: entry.for_resolver() for name, entry in by_name(installed).items()},

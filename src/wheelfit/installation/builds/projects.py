@@ -103,7 +103,7 @@ def open_named(
         if path.is_dir():
             return _open_folder(source, path, bare)
         if not path.exists():
-            raise FileProblem("the path does not exist", where=str(path), note=_named_in(source))
+            raise FileProblem("the path does not exist", where=str(path), note=_origin_note(source))
     if source.editable:
         raise UserError(
             "only a folder can be installed as editable", where=source.where or None,
@@ -112,7 +112,7 @@ def open_named(
     return _fetch_archive(source, files, folder)
 
 
-def _named_in(source: DirectSource) -> str | None:
+def _origin_note(source: DirectSource) -> str | None:
     return f"it is named in {source.where}" if source.where else None
 
 
@@ -120,7 +120,7 @@ def _path_of(url: str, source: DirectSource) -> str:
     try:
         return file_path(url)
     except ValueError as error:
-        raise FileProblem(str(error), where=redact(url), note=_named_in(source)) from None
+        raise FileProblem(str(error), where=redact(url), note=_origin_note(source)) from None
 
 
 def _open_folder(source: DirectSource, path: Path, url: str) -> OpenProject:
@@ -147,7 +147,7 @@ def _open_folder(source: DirectSource, path: Path, url: str) -> OpenProject:
 def _check_project(path: Path, name: str, source: DirectSource) -> None:
     if not is_project(path):
         message = "no project found: pyproject.toml and setup.py are missing"
-        raise FileProblem(message, where=name, note=_named_in(source))
+        raise FileProblem(message, where=name, note=_origin_note(source))
 
 
 def _open_repository(
@@ -319,7 +319,7 @@ def state_of(folder: Path) -> tuple[str, ...] | None:
     """
     digest = hashlib.sha256()
     try:
-        for count, path in enumerate((*_files(folder), *_git_files(folder))):
+        for count, path in enumerate((*_source_files(folder), *_git_files(folder))):
             if count == _MAX_FILES:
                 return None
             status = path.stat()
@@ -329,7 +329,7 @@ def state_of(folder: Path) -> tuple[str, ...] | None:
     return ("folder", str(folder), digest.hexdigest())
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def _source_files(folder: Path) -> Iterator[Path]:
     for parent, folders, names in os.walk(folder, onerror=_raise):
         if "pyvenv.cfg" in names:
             folders.clear()

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.filename import wheel_filename_of
 from wheelfit.core.ordering import Preferences
-from wheelfit.errors import InvalidFilename, SourceBuildNotAllowed
+from wheelfit.errors import SourceBuildNotAllowed
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.resolution.request import RequestedRequirement, ResolutionRequest
 from wheelfit.resolution.resolver import resolve
@@ -46,7 +46,8 @@ class TrustedFiles(RepositoryWrapper):
             return None
         trusted = []
         for file in page.files:
-            digest = self._digests.get(_normalized(file.filename))
+            filename = wheel_filename_of(file.filename)
+            digest = None if filename is None else self._digests.get(filename.text)
             if digest is None:
                 continue
             promised = file.hashes.get("sha256", digest)
@@ -80,11 +81,3 @@ def resolve_plugin(
     except SourceBuildNotAllowed as error:
         error.hint = "plugins are never built from source; ask its publisher for a wheel"  # P-33
         raise
-
-
-def _normalized(filename: str) -> str:
-    """Return the file name of a wheel in its normal spelling; empty for any other file."""
-    try:
-        return parse_wheel_filename(filename).text
-    except InvalidFilename:
-        return ""
