@@ -410,7 +410,7 @@ class Candidates:
         if support is not None:
             notes += support.warnings  # about the machine, the same for every release
         if release.is_yanked and selection.chosen is not None:
-            reason = next(_yanked(wheel.file) for wheel in release.wheels if wheel.is_yanked)
+            reason = next(_yank_reason(wheel.file) for wheel in release.wheels if wheel.is_yanked)
             notes.append(f"{name} {version} is {reason}")
         return ReleaseChoice(
             release,
@@ -623,9 +623,9 @@ def _listing_rejections(release: Release) -> dict[str, str]:
         if wheel.rejection is not None and wheel.rejection is not NO_TAG:
             rejections[wheel.filename.text] = wheel.rejection
         elif wheel.is_yanked and not all_yanked:
-            rejections[wheel.filename.text] = _yanked(wheel.file)
+            rejections[wheel.filename.text] = _yank_reason(wheel.file)
     return rejections
 
 
-def _yanked(file: File) -> str:
+def _yank_reason(file: File) -> str:
     return f"yanked: {file.yanked}" if file.yanked else "yanked"

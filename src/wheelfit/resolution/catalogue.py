@@ -446,7 +446,7 @@ class Catalogue:
         """Yield the probable dependencies of a release, without notes; safe in other threads."""
         if not self._request.dependencies:
             return
-        core, context = self._core_of(package.name, version)
+        core, context = self._core_of_chosen_wheel(package.name, version)
         for dependency in self._dependencies_in(core, package.extra, context)[0]:
             if dependency.package.name not in self._request.installed:
                 yield dependency
@@ -548,15 +548,16 @@ class Catalogue:
         return self.candidates.support_of(installed.document, used)
 
     def _core(self, name: NormalizedName, version: Version) -> tuple[CoreMetadata, VariantContext]:
+        """Return the core metadata of the build that is kept or chosen, with its marker context."""
         installed = self.kept_build(name)
         if installed is not None and installed.version == version:
             support = self._support(installed)
             properties = support.filter(installed.properties) if support else installed.properties
             context = VariantContext(installed.label or "", properties)  # F-102, F-103
             return self._installed_core[name], context
-        return self._core_of(name, version)
+        return self._core_of_chosen_wheel(name, version)
 
-    def _core_of(
+    def _core_of_chosen_wheel(
         self, name: NormalizedName, version: Version
     ) -> tuple[CoreMetadata, VariantContext]:
         choice = self.candidates.usable_choice(name, version)

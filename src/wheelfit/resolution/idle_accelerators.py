@@ -54,10 +54,10 @@ class IdleAccelerators:
                 for namespace, remedy in self._possible_uses(pin):
                     by_namespace.setdefault(namespace, {})[name] = remedy
         for namespace, remedies in by_namespace.items():
-            yield self._with_remedies(namespace, remedies)
-        yield from self._without_remedies()
+            yield self._remark_with_remedies(namespace, remedies)
+        yield from self._remarks_without_remedies()
 
-    def _without_remedies(self) -> Iterator[AcceleratorRemark]:
+    def _remarks_without_remedies(self) -> Iterator[AcceleratorRemark]:
         """Yield the accelerators that are idle because packages have builds for others only."""
         by_reason: dict[tuple[str, str], list[NormalizedName]] = {}
         for name in self._new_packages:
@@ -223,7 +223,7 @@ class IdleAccelerators:
             )
         )
 
-    def _with_remedies(
+    def _remark_with_remedies(
         self, namespace: str, remedies: Mapping[NormalizedName, Remedy]
     ) -> AcceleratorRemark:
         bridges = [remedy for remedy in remedies.values() if remedy.build]

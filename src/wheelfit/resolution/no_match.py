@@ -254,6 +254,7 @@ class MatchExplanations:
         )
 
     def _sources(self, name: NormalizedName) -> tuple[str, ...]:
+        """Return the source distributions of the mentioned releases, newest first."""
         listing = self._candidates.listing(name)
         mentioned = [version for project, version in self._unusable if project == name]
         return tuple(

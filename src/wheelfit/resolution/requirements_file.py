@@ -34,6 +34,7 @@ class RequirementLine(Struct, frozen=True):
     hashes: tuple[tuple[str, str], ...] = ()
     """Allowed digests as (algorithm, lower-case hexadecimal); empty: any file is allowed."""
     editable: bool = False
+    """Whether it is a project to use in place (``-e``)."""
     label: Label | None = None
     """The label of the variant, from a comment ``# wheelfit: label LABEL``; None: any build."""
 

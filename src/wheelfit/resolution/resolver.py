@@ -191,6 +191,11 @@ class _Solution(Struct, frozen=True):
 
 
 class _RequestResolver:
+    """The resolver of one request.
+
+    :param lower_bounds: the lowest version of each project whose upgrade must not be a downgrade.
+    """
+
     def __init__(
         self,
         request: ResolutionRequest,

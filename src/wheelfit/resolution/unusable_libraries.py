@@ -45,12 +45,12 @@ class UnusableLibraries:
         for namespace, libraries in by_namespace.items():
             if not self._remedies.is_allowed(namespace):
                 reason = "your preferences exclude, which apply to builds, not to dependencies"
-                yield self._use_of(namespace, libraries, reason)
+                yield self._remark(namespace, libraries, reason)
                 continue
             names, reason = self._unusable_names(namespace, libraries)
             if names:
                 reason = f"{self._remedies.machine_name(namespace)} cannot use ({reason})"
-                yield self._use_of(namespace, names, reason)
+                yield self._remark(namespace, names, reason)
 
     def _unusable_names(
         self, namespace: str, libraries: Sequence[NormalizedName]
@@ -85,7 +85,7 @@ class UnusableLibraries:
         pin = self._remedies.pins.get(name)
         return library_major(name, "" if pin is None else str(pin.version))
 
-    def _use_of(
+    def _remark(
         self, namespace: str, names: Sequence[NormalizedName], reason: str
     ) -> AcceleratorRemark:
         unusable = set(names)
@@ -171,6 +171,7 @@ class UnusableLibraries:
         )
 
     def _extras_with_libraries(self) -> Iterator[str]:
+        """Yield requirements with extras for accelerators, as they are typed."""
         for pin in self._remedies.resolution.pins:
             if not (
                 pin.requested
