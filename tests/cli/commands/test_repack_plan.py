@@ -86,6 +86,15 @@ def test_proposed_configuration(family: Path, tmp_path: Path, run: Runner) -> No
     ]
 
 
+def test_file_names_in_an_old_spelling(tmp_path: Path, run: Runner) -> None:
+    """The proposed file has the names of the wheels, which need not be normalized."""
+    for path in (wheel(tmp_path, "fast", "1.0"), wheel(tmp_path, "fast-cu12", "1.0")):
+        path.rename(path.with_name(path.name.replace("fast", "Fast")))
+    plan = run("wheel", "repack", "--plan", tmp_path, "--json").object
+    assert 'match = "Fast-1.0-*"' in plan["config"]
+    assert 'match = "Fast_cu12-1.0-*"' in plan["config"]
+
+
 def test_different_versions(tmp_path: Path, run: Runner) -> None:
     """Named releases with different versions are joined with a local version."""
     first = wheel(tmp_path, "fast", "1.15.1")

@@ -312,13 +312,15 @@ def repack_file(name: str, release: JoinedRelease) -> str:
         lines.append(f"version = {json.dumps(str(release.version))}")
     rules = []
     for project, version in release.parts:
-        match = f"{project.name.replace('-', '_')}-{version}-*"
-        rules += ["", "[[wheels]]", f"match = {json.dumps(match)}"]
-        if project.label is None:
-            rules.append('metadata = "joined"')
+        label = None if project.label is None else json.dumps(str(project.label))
+        choice = 'metadata = "joined"' if label is None else f"variant = {label}"
+        texts = [wheel.filename.text for wheel in project.releases[version]]
+        # Wheels of one release may spell its name in several ways.
+        for stem in sorted({"-".join(text.split("-", 2)[:2]) for text in texts}):
+            rules += ["", "[[wheels]]", f"match = {json.dumps(f'{stem}-*')}", choice]
+        if label is None:
             continue
-        rules.append(f"variant = {json.dumps(str(project.label))}")
-        lines += ["", f"[variants.{json.dumps(str(project.label))}]"]
+        lines += ["", f"[variants.{label}]"]
         if project.properties is None:
             lines.append('# properties = ["…"]  # `wheelfit wheel inspect` proposes them')
         else:
