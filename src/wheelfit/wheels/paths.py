@@ -27,6 +27,7 @@ _CONTROL = pattern(r"[\x00-\x1f\x7f-\x9f]")
 _DEVICE = pattern(
     r"(?:^|/)(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[1-9¹²³]) *(?:[./]|$)", re.IGNORECASE
 )
+_FORBIDDEN_ON_WINDOWS = pattern(r'[<>"|?*]')
 _TRAILING_DOT_OR_SPACE = pattern(r"[. ](?:/|$)")
 # Unicode categories of formatting marks, line and paragraph separators, and surrogates.
 _INVISIBLE = frozenset({"Cf", "Zl", "Zp", "Cs"})
@@ -97,6 +98,8 @@ def windows_fault(name: str) -> str | None:
         return None
     if ":" in name:
         return f"{name!r} contains a colon, which names a drive or data stream on Windows"
+    if _FORBIDDEN_ON_WINDOWS.search(name):
+        return f"{name!r} contains a character that no file name has on Windows"
     if _TRAILING_DOT_OR_SPACE.search(name):
         return f"{name!r} has a part that ends with a dot or a space, which Windows removes"
     if _DEVICE.search(name):
