@@ -69,8 +69,6 @@ def _top_imports(statements: Iterable[ast.stmt]) -> Iterator[str]:
                 yield from _top_imports(body)
             case ast.With(body=body):
                 yield from _top_imports(body)
-            case _:
-                pass
 
 
 def _catches(handler: ast.ExceptHandler) -> bool:

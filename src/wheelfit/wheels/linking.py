@@ -242,14 +242,11 @@ def _halves(moves: Sequence[Move]) -> list[list[Move]]:
 
 def current_umask() -> int:
     """Return the umask of this process."""
-    try:
-        # `os.umask` below changes it for a moment, for all threads.
-        with open("/proc/self/status", "rb") as status:  # noqa: PTH123
-            for line in status:
-                if line.startswith(b"Umask:"):
-                    return int(line.split()[1], 8)
-    except OSError:
-        pass
+    # `os.umask` below changes it for a moment, for all threads.
+    with suppress(OSError), open("/proc/self/status", "rb") as status:  # noqa: PTH123
+        for line in status:
+            if line.startswith(b"Umask:"):
+                return int(line.split()[1], 8)
     umask = os.umask(0)
     os.umask(umask)
     return umask

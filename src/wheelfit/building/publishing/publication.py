@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -262,10 +263,8 @@ def _is_race(error: UserError) -> bool:
 
 def _drop_stage(stages: Stages, stage: str) -> None:
     """Drop a stage, if it exists and can be dropped."""
-    try:
+    with suppress(FileProblem, NetworkError, PolicyRefusal):
         stages.drop(stage)
-    except (FileProblem, NetworkError, PolicyRefusal):
-        return
 
 
 def _drop_empty_stage(stages: Stages, stage: str) -> bool:
