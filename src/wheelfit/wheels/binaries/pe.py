@@ -24,6 +24,7 @@ MAGIC = b"MZ"
 _MACHINES = {0x8664: "x86_64", 0xAA64: "aarch64", 0x14C: "i686", 0x1C4: "armv7l"}
 _SUFFIXES = (".dll", ".exe", ".pyd")
 _HEADER_AT = 0x3C
+_OPTIONAL_AT = 24  # the optional header, after the beginning of the header
 _DIRECTORIES = {0x10B: 96, 0x20B: 112}  # their offset in each kind of optional header
 _IMPORTS, _DELAYED = 1, 13
 _MAX_LIBRARIES = 10_000
@@ -49,11 +50,9 @@ class _Section(Struct, frozen=True):
 def executable_sections(window: Window) -> list[tuple[int, int]]:
     """Return the position and size of each section with code."""
     (header,) = window.unpack("<I", _HEADER_AT)
-    _, count = window.unpack("<HH", header + 4)
-    (optional_size,) = window.unpack("<H", header + 20)
     return [
         (section.start, section.size_in_file)
-        for section in _sections(window, header + 24 + optional_size, count)
+        for section in _sections(window, header)
         if section.is_executable
     ]
 
@@ -72,17 +71,13 @@ def read_pe(window: Window, member: str) -> Binary | None:
         is_pe = False
     if not is_pe:
         return None
-    machine, count = window.unpack("<HH", header + 4)
-    (optional_size,) = window.unpack("<H", header + 20)
-    optional_header = header + 24
+    (machine,) = window.unpack("<H", header + 4)
     faults: list[str] = []
     code: list[DeviceCode] = []
     unlinked: list[DeviceCode] = []
     targets: list[str] = []
-    sections = collect_items(
-        lambda: list(_sections(window, optional_header + optional_size, count)), faults
-    )
-    needed = collect_items(lambda: _libraries(window, optional_header, sections), faults)
+    sections = collect_items(lambda: list(_sections(window, header)), faults)
+    needed = collect_items(lambda: _libraries(window, header + _OPTIONAL_AT, sections), faults)
     debug = collect_items(lambda: [_debug_size(window, header, sections)], faults)
     for section in sections:
         span = (section.start, section.size_in_file)
@@ -106,7 +101,11 @@ def read_pe(window: Window, member: str) -> Binary | None:
     )
 
 
-def _sections(window: Window, start: int, count: int) -> Iterator[_Section]:
+def _sections(window: Window, header: int) -> Iterator[_Section]:
+    """Yield the sections, whose table follows the optional header."""
+    (count,) = window.unpack("<H", header + 6)
+    (optional_size,) = window.unpack("<H", header + 20)
+    start = header + _OPTIONAL_AT + optional_size
     for position in range(start, start + 40 * count, 40):
         name = window.read(position, 8).rstrip(b"\0").decode("ascii", "replace")
         extent, address, size, offset = window.unpack("<IIII", position + 8)
