@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from packaging.tags import Tag
@@ -329,14 +328,10 @@ def _platforms(table: _Table) -> tuple[str, ...]:
 
 def _environment(table: _Table) -> dict[str, str]:
     known = VARIABLES - SET_VARIABLES - VARIANT_VARIABLES - {"extra"}
-    values: dict[str, str] = {}
-    for name in table.content:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else None
-            table.fail(name, "is not a marker variable of an environment", hint=hint)
-        values[name] = table.string(name) or ""
-    return values
+    for name, near in table.unknown(known):
+        hint = f"did you mean {near}?" if near else None
+        table.fail(name, "is not a marker variable of an environment", hint=hint)
+    return {name: table.string(name) or "" for name in table.content}
 
 
 def _interpreter_mapping(interpreter: HostInterpreter) -> dict[str, Any]:

@@ -235,6 +235,7 @@ def _insert_into_empty(text: str, start: int, stop: int, new: str) -> str:
 
 
 def _append(text: str, stop: int, elements: Sequence[_Span], new: str) -> str:
+    """Insert an element after the last one; it gets a comma behind it if that has one."""
     first, end = elements[-1]
     tail = text[end : stop - 1]
     comma = _comma(tail)

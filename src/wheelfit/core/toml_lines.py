@@ -106,6 +106,7 @@ class _Walk:
 
     def __init__(self, text: str) -> None:
         self._tokens: list[tuple[str, str, int]] = []
+        """Kind, text and line of each token but comments."""
         self._starts: list[int] = []
         line = 1
         for match in _TOKEN.finditer(text):

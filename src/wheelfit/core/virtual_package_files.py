@@ -200,14 +200,14 @@ def _read_entry(entry: object, requirements: list[Mapping[str, Any]], where: str
     subdir = entry.get("platform", entry.get("name"))
     if not isinstance(subdir, str):
         _fail("a platform of the pixi workspace has neither name nor platform", where)
-    stated = dict(_entries(entry, where))
+    stated = dict(_stated_packages(entry, where))
     packages = {
         name: VirtualPackage(name, version)
         for name, version in _DEFAULTS.get(subdir.partition("-")[0], ())
     }
     required: dict[str, VirtualPackage] = {}
     for table in requirements:  # of several features the highest version counts, as in pixi
-        for package in _required(table, subdir, where):
+        for package in _required_packages(table, subdir, where):
             earlier = required.get(package.name)
             if earlier is None or _release(earlier.version) < _release(package.version):
                 required[package.name] = package
@@ -223,7 +223,7 @@ def _release(version: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall("[0-9]+", version)))
 
 
-def _entries(entry: Mapping[str, Any], where: str) -> Iterator[tuple[str, VirtualPackage]]:
+def _stated_packages(entry: Mapping[str, Any], where: str) -> Iterator[tuple[str, VirtualPackage]]:
     for key, value in entry.items():
         if key in ("name", "platform"):
             continue
@@ -248,7 +248,9 @@ def _entries(entry: Mapping[str, Any], where: str) -> Iterator[tuple[str, Virtua
             _fail(f"{key} is not a known key of a platform of the pixi workspace", where)
 
 
-def _required(requirements: Mapping[str, Any], subdir: str, where: str) -> Iterator[VirtualPackage]:
+def _required_packages(
+    requirements: Mapping[str, Any], subdir: str, where: str
+) -> Iterator[VirtualPackage]:
     """Yield the virtual packages of a platform from the older table of a manifest."""
     system = subdir.partition("-")[0]
     relevant = {"linux": ("linux", "libc"), "osx": ("macos",)}.get(system, ())
