@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +21,7 @@ from wheelfit.locking.without_variants import WithoutVariants, dependencies
 from wheelfit.resolution.release_metadata import ReleaseMetadata, read_release_metadata
 from wheelfit.resolution.version_set import VersionSet
 from wheelfit.sources.urls import file_path
+from wheelfit.wheels.record import sha256_of_file
 from wheelfit_runtime.errors import NoFit
 
 if TYPE_CHECKING:
@@ -276,7 +275,6 @@ def _index(release: Release) -> str | None:
 
 
 def _with_hash(wheel: Wheel, path: Path) -> Wheel:
-    with reporting_os_errors("the wheel cannot be read", where=str(path)), path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-        size = os.fstat(file.fileno()).st_size
+    with reporting_os_errors("the wheel cannot be read", where=str(path)):
+        digest, size = sha256_of_file(path), path.stat().st_size
     return replace(wheel, file=replace(wheel.file, hashes={"sha256": digest}, size=size))
