@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from wheelfit.core.trust import PluginRules, SitePolicy
 from wheelfit.operations.requests import CacheOptions, MachineOptions, SourceOptions, request_like
@@ -68,8 +69,7 @@ def read_plugin_rules(
     return PluginRules(trust, site, trusts_all=request.trust_all_plugins, disabled_reason=reason)
 
 
-@dataclass(slots=True, eq=False)
-class OnDemandPlugins:
+class OnDemandPlugins(Struct, eq=False):
     """Plugins whose installer is loaded when one first runs."""
 
     rules: PluginRules
@@ -84,7 +84,7 @@ class OnDemandPlugins:
     """Its environment variables are those of the plugins."""
     keep_installed: Callable[[], bool] = lambda: True
     """Returns whether installed plugins are kept for the next command."""
-    _plugins: TrustedPlugins | None = field(default=None, init=False)
+    _plugins: TrustedPlugins | None = None
 
     def refusal(self, question: PluginQuestion) -> str | None:
         """Return the reason why a plugin may not run, one clause; None when it may (P-14)."""
