@@ -85,7 +85,8 @@ def notes_on_packager_flags(
     :param adds_level: whether our flags have an ``-march``, which overrides an earlier one.
     """
     features = properties.to_mapping().get("x86_64", {})
-    level = claimed_level(features) if not set(features) - {"level"} else None
+    # A wheel that names single features has a reason for flags of others.
+    level = claimed_level(features) if features.keys() <= {"level"} else None
     claims = f"claims {level or 'single features'}" if features else "claims no level"
     for variable in _VARIABLES:
         for word in split_words(environ.get(variable, "")):

@@ -49,20 +49,17 @@ class JoinableWheel:
             ABI, or for any Python, is for several of them.
         """
         for tag in self.filename.tags:
-            tag_python = _PYTHON.fullmatch(tag.interpreter)
             for python in pythons:
-                considered_python = _PYTHON.fullmatch(python)
-                is_later = (
-                    tag_python
-                    and considered_python
-                    and int(tag_python[1] or 0) <= int(considered_python[1] or 0)
-                )
-                if (
-                    python == python_of(tag)
-                    or (tag.abi == "abi3" and is_later and not python.endswith("t"))
-                    or (tag.abi == "none" and is_later)
-                ):
+                if python == python_of(tag) or _includes_later(tag, python):
                     yield python, _unversioned_platform(tag.platform)
+
+
+def _includes_later(tag: Tag, python: str) -> bool:
+    """Return whether a tag is for a Python because it is for its own and all later ones."""
+    first, considered = _PYTHON.fullmatch(tag.interpreter), _PYTHON.fullmatch(python)
+    if first is None or considered is None or int(first[1] or 0) > int(considered[1] or 0):
+        return False
+    return tag.abi == "none" or (tag.abi == "abi3" and not python.endswith("t"))
 
 
 def python_of(tag: Tag) -> str:

@@ -35,10 +35,10 @@ def runs_on(code: DeviceCode, capability: Capability) -> bool:
 
     Code that does not state ``a`` or ``f`` is assumed to run.
     """
-    if code.kind is CodeKind.MACHINE and code.capability != capability:
-        is_tegra = capability in tables.TEGRA
-        if (code.capability in tables.TEGRA) != is_tegra:
-            return False
+    # GPUs of boards (Tegra) and other ones do not run each other's machine code.
+    is_for_board, is_board = code.capability in tables.TEGRA, capability in tables.TEGRA
+    if code.kind is CodeKind.MACHINE and is_for_board != is_board:
+        return False
     return not _supported(capability).isdisjoint(code.values)
 
 

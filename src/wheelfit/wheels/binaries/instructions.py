@@ -176,8 +176,10 @@ def _count_codes(
                     break
                 code = instruction.code
                 by_code[code] += 1
-                # `add` once for each code, since this runs for millions of instructions.
-                if kinds[code] if code in kinds else kinds.add(instruction):
+                function_matters = kinds.get(code)
+                if function_matters is None:  # once for each code of millions of instructions
+                    function_matters = kinds.add(instruction)
+                if function_matters:
                     if address >= function_end:
                         function_end = startup.end_of_function(address)
                     by_function[function_end, code] += 1

@@ -131,10 +131,13 @@ def with_compiler_flags(
     """
     for variable in _C:
         inputs = inputs.with_appended(variable, flags, base=base_flags(inputs))
-    for variable in _FORTRAN if fortran else ():
-        inputs = inputs.with_appended(variable, flags)
+    if fortran:
+        for variable in _FORTRAN:
+            inputs = inputs.with_appended(variable, flags)
+    if inputs.backend != _MESON:
+        return inputs
     path = inputs.environ.get("PATH", "")
-    for variable, programs in _COMPILERS.items() if inputs.backend == _MESON else ():
+    for variable, programs in _COMPILERS.items():
         program = next((name for name in programs if shutil.which(name, path=path)), "")
         if (program or variable in inputs.environ) and (fortran or variable != "FC"):
             inputs = inputs.with_appended(variable, flags, base=program)
