@@ -90,7 +90,7 @@ def read_pyproject_metadata(folder: Path) -> bytes | None:
     """
     try:
         project = strict_toml.load(_read(folder / "pyproject.toml") or b"").get("project")
-        if not isinstance(project, dict) or _RELEVANT_KEYS & set(project.get("dynamic", ())):
+        if not isinstance(project, dict) or _RELEVANT_KEYS & set(_list(project.get("dynamic", []))):
             return None
         return "".join(f"{name}: {value}\n" for name, value in _headers(project)).encode()
     except (ValueError, TypeError, KeyError, AttributeError, InvalidRequirement, InvalidVersion):
@@ -103,12 +103,12 @@ def _headers(project: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "Version", str(Version(project["version"]))
     if "requires-python" in project:
         yield "Requires-Python", _single_line(project["requires-python"])
-    for text in project.get("dependencies", []):
+    for text in _list(project.get("dependencies", [])):
         yield "Requires-Dist", str(Requirement(text))
     for extra, texts in project.get("optional-dependencies", {}).items():
         name = canonicalize_name(extra, validate=True)
         yield "Provides-Extra", name
-        for text in texts:
+        for text in _list(texts):
             requirement = Requirement(text)
             marker = f'extra == "{name}"'
             if requirement.marker is not None:
@@ -116,6 +116,13 @@ def _headers(project: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             requirement.marker = None
             space = " " if requirement.url else ""
             yield "Requires-Dist", f"{requirement}{space}; {marker}"
+
+
+def _list(value: Any) -> list[Any]:
+    """Return a list; raise if it is another value, such as a string, which has elements as well."""
+    if not isinstance(value, list):
+        raise TypeError(value)
+    return value
 
 
 def _single_line(text: str) -> str:
