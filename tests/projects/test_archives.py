@@ -316,6 +316,14 @@ class TestHostile:
         other.write_bytes(b"#!/bin/sh\n" + other.read_bytes())
         refused(other, ".")
 
+    def test_a_second_name_that_is_not_text(self, tmp_path: Path) -> None:
+        """A name before a file that is not the UTF-8 that it should be makes an archive invalid."""
+        path = tmp_path / "demo-1.0.zip"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("demo-1.0/é", "")
+        path.write_bytes(path.read_bytes().replace("é".encode(), b"\xff\xff", 1))
+        refused(path, "damaged")
+
     @pytest.mark.parametrize("cut", [10, 60, -30])
     def test_cut_off(self, cut: int, tmp_path: Path) -> None:
         """A file that ends too early is damaged, whatever is left of it."""

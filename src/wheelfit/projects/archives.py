@@ -365,6 +365,8 @@ def _unpack_zip(path: Path, folder: Path, where: str, limits: ArchiveLimits) -> 
                 lambda number: archive.open(infos[number]),  # type: ignore[arg-type, return-value]
                 where,
             )
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+    except (
+        zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, UnicodeError
+    ) as error:  # fmt: skip
         raise InvalidSource(f"the archive is damaged: {error}", where=where) from None
     return top
