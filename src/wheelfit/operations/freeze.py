@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from packaging.utils import canonicalize_name
 
@@ -94,8 +95,8 @@ def requirement_line(entry: Installed) -> str:
     """
     if entry.direct_url is not None:
         if entry.editable:
-            return f"-e {entry.direct_url['url']}"
-        return f"{entry.name} @ {_reference(entry.direct_url)}"
+            return f"-e {_escaped(str(entry.direct_url['url']))}"
+        return f"{entry.name} @ {_escaped(_reference(entry.direct_url))}"
     line = f"{entry.name}=={entry.version}"
     if entry.label is not None:
         return f"{line}  # wheelfit: label {entry.label}"
@@ -106,7 +107,7 @@ def requirement_line(entry: Installed) -> str:
 
 def _reference(direct_url: Mapping[str, Any]) -> str:
     """Return the URL of a direct reference, with its commit or hash."""
-    url = str(direct_url["url"]).replace("${", "%24{")  # readers would replace it by a variable
+    url = str(direct_url["url"])
     fragments = []
     vcs, archive = direct_url.get("vcs_info"), direct_url.get("archive_info")
     if isinstance(vcs, dict) and vcs.get("vcs") and vcs.get("commit_id"):
@@ -120,3 +121,11 @@ def _reference(direct_url: Mapping[str, Any]) -> str:
     if isinstance(direct_url.get("subdirectory"), str):
         fragments.append(f"subdirectory={direct_url['subdirectory']}")
     return url + (f"#{'&'.join(fragments)}" if fragments else "")
+
+
+def _escaped(url: str) -> str:
+    """Return a URL that cannot end its line, and has no name that a variable would replace."""
+    return "".join(
+        letter if letter.isprintable() and letter != " " else quote(letter, errors="replace")
+        for letter in url
+    ).replace("${", "%24{")
