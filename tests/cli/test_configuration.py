@@ -361,6 +361,9 @@ def test_unknown_variables() -> None:
     assert unknown_variables(environ) == ("WHEELFIT_STRIKT",)
 
 
+PLUGIN = '[[provider]]\nnamespace = "a"\npackage = "{}"\nversions = ["{}"]\nplugin-api = ["c:d"]\n'
+
+
 @pytest.mark.parametrize(
     ("text", "message", "line", "hint"),
     [
@@ -381,6 +384,9 @@ def test_unknown_variables() -> None:
         ("provider = 1", "provider is not a list of tables; write [[provider]]", 1, None),
         ("[[provider]]\nnam = 1", "provider[0].nam is not a setting", 1, None),
         ('[[provider]]\nnamespace = "a"', "provider[0].package is missing", 1, None),
+        (PLUGIN.format("b/", "1"), "provider[0].package is not a valid package name", 1, None),
+        (PLUGIN.format("b", "9" * 5000), "provider[0].versions has an invalid version", 1, None),
+        ('[sources]\n"a b" = {index = "c"}', "sources.a b is not a valid package name", 2, None),
     ],
 )
 def test_invalid_settings(

@@ -102,30 +102,42 @@ def _check_keys(path: str, row: Iterable[str], keys: Iterable[str], place: Value
             raise unknown_setting(f"{path}.{key}", [f"{path}.{known}" for known in keys], place)
 
 
+def _package_name(value: object, key: str, place: ValuePlace) -> str:
+    """Return the normal form of a name."""
+    from packaging.utils import InvalidName, canonicalize_name
+
+    try:
+        name = canonicalize_name(value, validate=True) if isinstance(value, str) else None
+    except InvalidName:
+        name = None
+    if name is None:
+        place.refuse(key, "is not a valid package name")
+    return name
+
+
 _PROVIDER_KEYS = frozenset(["namespace", "package", "plugin-api", "versions"])
 
 
 def _provider(path: str, row: Mapping[str, Any], place: ValuePlace) -> object:
     """Read a further row of the table of plugins (P-64)."""
-    from packaging.utils import canonicalize_name
-    from packaging.version import InvalidVersion, Version
+    from packaging.version import InvalidVersion
 
     from wheelfit.core.properties import is_name
     from wheelfit.core.provider_table import EmulatedPlugin
     from wheelfit.core.providers import parse_endpoint
+    from wheelfit.core.versions import parse_version
 
     _check_keys(path, row, _PROVIDER_KEYS, place)
     for key in sorted(_PROVIDER_KEYS - row.keys()):
         place.refuse(f"{path}.{key}", "is missing")
-    namespace, package = row["namespace"], row["package"]
+    namespace = row["namespace"]
     if not isinstance(namespace, str) or not is_name(namespace):
         place.refuse(f"{path}.namespace", "is not a namespace")
-    if not isinstance(package, str) or not package:
-        place.refuse(f"{path}.package", "is not a valid package name")
+    package = _package_name(row["package"], f"{path}.package", place)
     versions = ANY_TEXTS.read(f"{path}.versions", row["versions"], place)
     try:
         for text in versions:
-            Version(text)
+            parse_version(text)
     except InvalidVersion:
         place.refuse(f"{path}.versions", "has an invalid version")
     endpoints = [
@@ -135,7 +147,7 @@ def _provider(path: str, row: Mapping[str, Any], place: ValuePlace) -> object:
     valid_endpoints = tuple(endpoint for endpoint in endpoints if endpoint is not None)
     if len(valid_endpoints) < len(endpoints) or not valid_endpoints or not versions:
         place.refuse(path, "needs versions, and a plugin-api as module:attribute")
-    return EmulatedPlugin(namespace, canonicalize_name(package), tuple(versions), valid_endpoints)
+    return EmulatedPlugin(namespace, package, tuple(versions), valid_endpoints)
 
 
 def _provider_data(row: Any) -> object:
@@ -274,8 +286,6 @@ _PIN_KEYS = ({"index"}, {"index", "marker"})
 
 def read_pin(key: str, project: str, row: object, place: ValuePlace) -> PinnedProject:
     """Return one of the indexes that a project is pinned to."""
-    from packaging.utils import canonicalize_name
-
     from wheelfit.core.markers import parse_marker
     from wheelfit.errors import InvalidMarker
     from wheelfit.sources.settings import PinnedProject
@@ -292,7 +302,7 @@ def read_pin(key: str, project: str, row: object, place: ValuePlace) -> PinnedPr
             place.refuse(key, "has a marker that is no environment marker")
     except InvalidMarker as error:
         place.refuse(key, f"has an invalid marker: {error.message}")
-    return PinnedProject(str(canonicalize_name(project)), row["index"], marker)
+    return PinnedProject(_package_name(project, key, place), row["index"], marker)
 
 
 class _Pins(ValueType):
