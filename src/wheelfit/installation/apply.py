@@ -142,9 +142,7 @@ def rehearse(
     :param wheels: the wheels at hand, by name; others are not checked.
     """
     checked = tuple(
-        check_wheel(pin, wheels[pin.name], HostAndOverrides())
-        for pin in plan.install
-        if pin.name in wheels
+        check_wheel(pin, wheels[pin.name]) for pin in plan.install if pin.name in wheels
     )
     environment.check_writable(_folders_to_change(checked, plan, environment))
     job = _Job(plan, environment, checked, replace, startup_files)

@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import cached_property
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct
 
@@ -289,10 +289,12 @@ class _ExistingFiles:
                 existing = None
                 if spelled is not None:
                     existing = self._unless_removed(f"{folder}{os.sep}{spelled}")
-            if existing is not None:
-                verdict = self._conflict_with(existing, path, content)
-                if verdict is not False:
-                    yield name, verdict
+            if existing is None:
+                continue
+            if existing == path and _has_content(path, content):
+                yield name, None
+            elif (conflict := self._conflict_with(existing)) is not None:
+                yield name, conflict
         self._reserve_folder(folder, where)
 
     def _is_free(self, folder: str, names: Sequence[str]) -> bool:
@@ -312,17 +314,13 @@ class _ExistingFiles:
             folder, name = os.path.split(folder)
             self._reserved_subfolders.setdefault(folder, set()).add(name)
 
-    def _conflict_with(
-        self, obstacle: str, path: str, content: str
-    ) -> _Conflict | Literal[False] | None:
-        """Return the conflict with an existing path; None: same content; False: may be replaced."""
-        if obstacle == path and _has_content(path, content):
-            return None
+    def _conflict_with(self, obstacle: str) -> _Conflict | None:
+        """Return the conflict with an existing path; None: it may be replaced."""
         if owner := self._owners.get(self._real.of(obstacle)):
             return _Conflict(f"{obstacle} belongs to {owner}")
         is_unowned = not is_real_folder(obstacle)
         if self._replace and is_unowned:
-            return False
+            return None
         return _Conflict(f"{obstacle} belongs to no installed distribution", is_unowned)
 
     def leaves(self, folder: str, root: str) -> bool:

@@ -60,25 +60,20 @@ class InstalledRequirements(Struct, frozen=True):
             need for entry in packages.values() for need in _needs(entry, packages, environment)
         ]
         extras: set[tuple[NormalizedName, NormalizedName]] = set()
+
+        def is_required(need: InstalledRequirement) -> bool:
+            return need.extra is None or (need.dependent.name, need.extra) in extras
+
         while True:  # an extra may require others
             required = {
                 (need.requirement.name, extra)
-                for need in needs
-                if need.extra is None or (need.dependent.name, need.extra) in extras
+                for need in filter(is_required, needs)
                 for extra in need.requirement.extras
             }
             if required <= extras:
                 break
             extras |= required
-        return cls(
-            packages,
-            tuple(
-                need
-                if need.extra is None
-                else replace(need, is_required=(need.dependent.name, need.extra) in extras)
-                for need in needs
-            ),
-        )
+        return cls(packages, tuple(replace(need, is_required=is_required(need)) for need in needs))
 
     def of_package(self, name: NormalizedName) -> tuple[InstalledRequirement, ...]:
         """Return the requirements of a package, with those of required extras."""

@@ -301,9 +301,7 @@ class MatchExplanations:
         ]
         if not wheels or any(wheel.rejection is None for wheel in wheels):
             return None
-        algorithm = min(
-            {allowed_algorithm for allowed_algorithm, _ in allowed} & wheels[0].file.hashes.keys()
-        )
+        algorithm = min(dict(allowed).keys() & wheels[0].file.hashes.keys())
         offered = [
             f"{wheel.file.hashes[algorithm]} ({wheel.file.filename})"
             for wheel in wheels

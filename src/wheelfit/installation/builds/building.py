@@ -317,14 +317,9 @@ class BuildingRepository:
         if product is None:
             return file
         with self._build_lock:
-            self._build(product)
+            self._built(product)
             self._list_by_real_name(product)
         return product.file
-
-    def _built(self, product: Product) -> BuiltWheel:
-        """Return the wheel of a product, which is built first if necessary."""
-        with self._build_lock:
-            return self._build(product)
 
     def _list_by_real_name(self, product: Product) -> None:
         origin = product.file.origin
@@ -450,7 +445,7 @@ class BuildingRepository:
         backend = self._backend(product, project)
         data = backend.metadata(project.kind, self._new_folder("metadata"))
         if data is None:
-            self._build(product)
+            self._built(product)
             data = product.metadata
         if data is None:  # pragma: no cover - building sets it
             raise ValueError(product.file)
@@ -488,29 +483,30 @@ class BuildingRepository:
         product.backend = backend
         return backend
 
-    def _build(self, product: Product) -> BuiltWheel:
-        """Return the wheel of a product, built unless it is cached; the caller has the lock."""
-        if product.wheel is not None:
-            return product.wheel
-        project = product.opened()
-        backend = self._backend(product, project)
-        key = self._wheel_key(product, project)
-        wheel = None if key is None else self._cache.find(key)
-        if wheel is None:
-            self._tell(f"building {project.name}")
-            started_at = time.monotonic()
-            path = backend.build(project.kind, self._new_folder("wheel"))
-            wheel = BuiltWheel(path, path.name)
-            product.metadata = checked_metadata(wheel, project)
-            self._tell(
-                f"built {wheel.filename} in {duration_in_words(time.monotonic() - started_at)}"
-            )
-            if key is not None:
-                wheel = self._cache.keep(key, wheel, {"source": redact(project.url)})
-        else:
-            product.metadata = checked_metadata(wheel, project)
-        product.wheel = wheel
-        return wheel
+    def _built(self, product: Product) -> BuiltWheel:
+        """Return the wheel of a product, which is built first unless it is cached."""
+        with self._build_lock:
+            if product.wheel is not None:
+                return product.wheel
+            project = product.opened()
+            backend = self._backend(product, project)
+            key = self._wheel_key(product, project)
+            wheel = None if key is None else self._cache.find(key)
+            if wheel is None:
+                self._tell(f"building {project.name}")
+                started_at = time.monotonic()
+                path = backend.build(project.kind, self._new_folder("wheel"))
+                wheel = BuiltWheel(path, path.name)
+                product.metadata = checked_metadata(wheel, project)
+                self._tell(
+                    f"built {wheel.filename} in {duration_in_words(time.monotonic() - started_at)}"
+                )
+                if key is not None:
+                    wheel = self._cache.keep(key, wheel, {"source": redact(project.url)})
+            else:
+                product.metadata = checked_metadata(wheel, project)
+            product.wheel = wheel
+            return wheel
 
     def _wheel_key(self, product: Product, project: OpenProject) -> str | None:
         """Return the cache key of a built wheel; None: it must not be cached."""
