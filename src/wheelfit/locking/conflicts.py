@@ -39,21 +39,17 @@ def forks_of(conflicts: Sequence[Conflict]) -> tuple[Fork, ...]:
                 hint="join conflicts that have members in common, or lock fewer extras and groups "
                 "with --extra and --group",
             )
-    left_out_sets: dict[frozenset[str], None] = {}
+    unchosen: dict[frozenset[str], None] = {}
     for choice in product(*conflicts):
         unchosen_members = [
             {*conflict} - {member} for conflict, member in zip(conflicts, choice, strict=True)
         ]
-        left_out_sets[frozenset().union(*unchosen_members)] = None
+        unchosen[frozenset().union(*unchosen_members)] = None
     # A fork that leaves out a superset of another one is never needed.
-    minimal_sets = [
-        left_out
-        for left_out in left_out_sets
-        if not any(other < left_out for other in left_out_sets)
-    ]
+    minimal = [members for members in unchosen if not any(other < members for other in unchosen)]
     return tuple(
-        Fork(left_out, tuple(_condition(left_out, minimal_sets[:number], conflicts)))
-        for number, left_out in enumerate(minimal_sets)
+        Fork(left_out, tuple(_condition(left_out, minimal[:number], conflicts)))
+        for number, left_out in enumerate(minimal)
     )
 
 

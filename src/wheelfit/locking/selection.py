@@ -292,7 +292,9 @@ class LockCandidates:
             ]
 
             declared_properties = partial(self._declared_properties, candidates, walk)
-            error = self._no_wheel_error(walk) or self._conflict_error(candidates, staying, only)
+            error = self._no_wheel_error(walk) or self._conflict_error(
+                candidates, staying, is_partial=only is not None
+            )
             if error is not None:
                 return RefusedAttempt(agreed, lambda: error, declared_properties)
             builds = {build.name: ChosenBuild.of_installed(build) for build in staying}
@@ -356,13 +358,13 @@ class LockCandidates:
         )
 
     def _conflict_error(
-        self, candidates: Candidates, staying: Iterable[InstalledBuild], only: object
+        self, candidates: Candidates, staying: Iterable[InstalledBuild], *, is_partial: bool
     ) -> NoCompatibleWheel | None:
         """Return the error for a choice that contradicts a build that stays installed."""
         for build in staying:
             objection = candidates.objection(build.properties, is_installed=True)
             if objection is not None:
-                situation = "not in the lock" if only is None else "stays"
+                situation = "stays" if is_partial else "not in the lock"
                 return NoCompatibleWheel(
                     f"{build} is installed and {situation}, and it {objection}",
                     where=self._lock.where,
@@ -378,7 +380,10 @@ class LockCandidates:
                 yield from map(choice.declared, choice.offered)
 
     def _walked(self, candidates: Candidates, only: Collection[NormalizedName] | None) -> _Walk:
-        """Repeat the walk without wheels whose ABI dependency is not chosen (P-54)."""
+        """Return the walk, repeated without each wheel whose ABI dependency is not chosen (P-54).
+
+        All roots are visited in any case: they may require extras of packages in ``only``.
+        """
         while True:
             walk = _Walk(candidates, self.packages, can_build=self._can_build)
             if self._roots is None:

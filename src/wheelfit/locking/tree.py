@@ -409,7 +409,7 @@ def _package(package: TreePackage) -> dict[str, Any]:
                 "label": label.label,
                 "properties": None
                 if label.properties is None
-                else [str(p) for p in label.properties],
+                else list(map(str, label.properties)),
                 "condition": label.condition or None,
             }
             for label in package.labels

@@ -211,8 +211,8 @@ def _identity(publisher: Any) -> str:
     """Return a publisher as ``kind:name``; the omitted parts were verified as well."""
     kind = str(publisher.kind).lower()
     names = [getattr(publisher, part, None) for part in ("repository", "vcs_origin", "email")]
-    name = next((str(each) for each in names if each), str(getattr(publisher, "project_id", "")))
-    return f"{kind}:{name.lower()}"
+    name = next(filter(None, names), getattr(publisher, "project_id", ""))
+    return f"{kind}:{str(name).lower()}"
 
 
 def _library() -> Any:

@@ -371,7 +371,7 @@ def _json_yanked(value: bool | str | None) -> str | None:  # noqa: FBT001 - the 
 
 def _json_metadata(*values: bool | Mapping[str, str | None] | None) -> Mapping[str, str] | None:
     # PEP 714: the old key counts only if the new one is absent.
-    value: Any = next((each for each in values if each is not None), None)
+    value: Any = next((stated for stated in values if stated is not None), None)
     if value is None or value is False:
         return None
     return NO_HASHES if value is True else _frozen(value)

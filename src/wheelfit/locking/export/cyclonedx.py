@@ -137,8 +137,8 @@ def _package_properties(package: ExportedPackage) -> Iterator[tuple[str, str]]:
         yield "wheelfit:source", package.source
     if pin.label is not None:
         yield "wheelfit:variant:label", pin.label
-        for item in pin.properties:
-            yield "wheelfit:variant:property", str(item)
+        for declared_property in pin.properties:
+            yield "wheelfit:variant:property", str(declared_property)
     if pin.reason:
         yield "wheelfit:selection:reason", pin.reason
     yield "wheelfit:selection:requested", "true" if pin.requested else "false"
