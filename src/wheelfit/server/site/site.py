@@ -291,7 +291,7 @@ class Site:
             "count": len(names),
             "part": part._replace(items=rows),
             "recent": self._recent(names)[:_RECENT_UPLOADS],
-            "many": _PROJECTS_ON_A_PAGE,
+            "page_size": _PROJECTS_ON_A_PAGE,
             "page_query": page_query({"q": search} if search else {}),
         }
         return _Page("projects.html", values)
@@ -351,16 +351,16 @@ class Site:
                     "newest": version == newest,
                 }
             )
-        shown = None if newest is None else self._facts.release(project, newest)
+        facts = None if newest is None else self._facts.release(project, newest)
         values = {
             "project": project,
             "newest": newest,
-            "shown": shown,
-            "buttons": () if shown is None else button_groups(shown.overview.machines),
+            "facts": facts,
+            "buttons": () if facts is None else button_groups(facts.overview.machines),
             "part": part._replace(items=rows),
             "page_query": page_query({}),
             "install": _requirement(project.page.name, newest),
-            "has_variants": shown is not None and bool(shown.labels),
+            "has_variants": facts is not None and bool(facts.labels),
             "withheld": project.page.withheld,
         }
         return _Page("project.html", values)
@@ -461,7 +461,7 @@ class Site:
         except UserError as error:
             problem = error
         candidates = () if explanation is None else explanation.candidates
-        again = {"preset": form.preset, "python": form.python}
+        fields = {"preset": form.preset, "python": form.python}
         values = {
             "machine": machine,
             "explanation": explanation,
@@ -470,9 +470,9 @@ class Site:
             "facts": facts,
             "version": str(facts.release.version),
             "part": self._part(candidates, query, _WHEELS_ON_A_PAGE),
-            "page_query": page_query({name: value for name, value in again.items() if value}),
+            "page_query": page_query({name: value for name, value in fields.items() if value}),
             # There is no next page for an uploaded file, which is not stored.
-            "cut": form.data is not None,
+            "is_of_uploaded_file": form.data is not None,
             "sizes": {wheel.filename.text: wheel.file for wheel in facts.release.wheels},
             "machine_query": replace(form, data=None),
             "action": "./",
