@@ -15,7 +15,7 @@ from programs import run_program
 
 from wheelfit.testing.drivers import find_compiler
 from wheelfit.testing.libraries import compile_library
-from wheelfit_runtime.platforms.elf import SharedObject, read_shared_object, read_soname
+from wheelfit_runtime.platforms.elf import SharedObject, read_shared_object
 
 
 def elf(*, wide: bool, order: str, soname: bytes = b"libx.so.1") -> bytes:
@@ -52,7 +52,7 @@ def elf(*, wide: bool, order: str, soname: bytes = b"libx.so.1") -> bytes:
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_every_kind(*, wide: bool, order: str) -> None:
     """32 and 64 bits, little and big end first."""
-    assert read_soname(io.BytesIO(elf(wide=wide, order=order))) == "libx.so.1"
+    assert read_shared_object(io.BytesIO(elf(wide=wide, order=order))).soname == "libx.so.1"
 
 
 needs_linker = pytest.mark.skipif(
@@ -67,7 +67,7 @@ def test_compiled(soname: str, tmp_path: Path) -> None:
     path = tmp_path / "any.so"
     path.write_bytes(compile_library(soname, ""))
     with path.open("rb") as stream:
-        assert read_soname(stream) == soname
+        assert read_shared_object(stream).soname == soname
     if shutil.which("readelf"):
         assert f"[{soname}]" in run_program("readelf", "-d", path).stdout
 
@@ -85,11 +85,11 @@ def test_names() -> None:
 def test_without() -> None:
     """What has none, or is not an ELF file, has none; a cut file is no exception."""
     whole = elf(wide=True, order="<")
-    assert read_soname(io.BytesIO(b"")) is None
-    assert read_soname(io.BytesIO(b"\x7fELF")) is None
-    assert read_soname(io.BytesIO(b"MZ" + bytes(100))) is None
+    assert read_shared_object(io.BytesIO(b"")).soname is None
+    assert read_shared_object(io.BytesIO(b"\x7fELF")).soname is None
+    assert read_shared_object(io.BytesIO(b"MZ" + bytes(100))).soname is None
     for length in range(0, len(whole) - 70, 7):
-        assert read_soname(io.BytesIO(whole[:length])) is None
+        assert read_shared_object(io.BytesIO(whole[:length])).soname is None
 
 
 @given(st.binary(max_size=200), st.integers(0, 200))
@@ -97,4 +97,4 @@ def test_garbage(noise: bytes, place: int) -> None:
     """Whatever stands in a file, there is an answer."""
     whole = bytearray(elf(wide=True, order="<"))
     whole[16 + place : 16 + place + len(noise)] = noise
-    assert isinstance(read_soname(io.BytesIO(bytes(whole))), str | None)
+    assert isinstance(read_shared_object(io.BytesIO(bytes(whole))).soname, str | None)

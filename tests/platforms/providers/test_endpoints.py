@@ -15,7 +15,7 @@ from programs import run_program
 
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.facts import Cpu
-from wheelfit_runtime.platforms.provider import as_plugin_features
+from wheelfit_runtime.platforms.features import FeatureConfig
 from wheelfit_runtime.platforms.providers import families, namespaces
 from wheelfit_runtime.platforms.providers.aarch64 import provider as aarch64
 from wheelfit_runtime.platforms.providers.amd import provider as amd
@@ -55,7 +55,10 @@ def test_features_have_the_shape_of_the_interface(provider: Any) -> None:
 def test_the_interface_says_what_detection_says(provider: Any) -> None:
     """P-26: same features, same values, same order."""
     detection = detection_of(provider.namespace, Machine())
-    assert provider.get_supported_configs() == as_plugin_features(detection.features)
+    assert detection.features == tuple(
+        FeatureConfig(config.name, tuple(config.values), config.multi_value)
+        for config in provider.get_supported_configs()
+    )
 
 
 def test_every_value_is_accepted_by_the_overrides(provider: Any) -> None:

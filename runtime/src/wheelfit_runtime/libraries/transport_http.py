@@ -92,19 +92,19 @@ class HttpTransport:
     ) -> dict[str, ListedWheel]:
         """Return the newest wheel whose extras can be met, and the wheels for these, by project."""
         wheels = list_wheels(requirement.project)
-        first_error: NoCompatibleWheel | None = None
+        errors: list[NoCompatibleWheel] = []
         for _ in range(_MAX_VERSIONS):
             try:
                 newest = best_wheel(wheels, requirement, machine)
             except NoCompatibleWheel as error:
-                raise first_error or error from None
+                errors.append(error)
+                break
             try:
                 return self._with_extras(newest, requirement.extras, machine, list_wheels)
             except NoCompatibleWheel as error:
-                first_error = first_error or error
+                errors.append(error)
             wheels = [wheel for wheel in wheels if wheel.version != newest.version]
-        assert first_error is not None  # noqa: S101 - for the type checker
-        raise first_error
+        raise errors[0]  # of the newest version
 
     def _with_extras(
         self,

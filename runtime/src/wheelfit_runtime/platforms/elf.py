@@ -51,11 +51,6 @@ class SharedObject(NamedTuple):
     """The build id from its linker, in hexadecimal digits (NT_GNU_BUILD_ID)."""
 
 
-def read_soname(stream: BinaryIO) -> str | None:
-    """Return the SONAME; None when there is none, or the file is not a valid ELF file."""
-    return read_shared_object(stream).soname
-
-
 def read_shared_object(stream: BinaryIO) -> SharedObject:
     """Return the names in a file; none when it is not a valid ELF file."""
     try:

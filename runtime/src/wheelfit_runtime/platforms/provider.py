@@ -27,11 +27,6 @@ class PluginFeature:
     multi_value: bool
 
 
-def as_plugin_features(features: Iterable[FeatureConfig]) -> list[PluginFeature]:
-    """Return features in the form of PEP 850, in the same order."""
-    return [PluginFeature(f.name, list(f.values), f.multi_value) for f in features]
-
-
 def answer(
     namespace: str,
     features: Iterable[FeatureConfig] = (),
@@ -118,7 +113,11 @@ class BuiltInProvider:
 
     def get_supported_configs(self) -> list[PluginFeature]:
         """Return the supported features of the running machine, most preferred first (P-26)."""
-        return as_plugin_features(self.detect(SystemView()).features)
+        features = self.detect(SystemView()).features
+        return [
+            PluginFeature(feature.name, list(feature.values), feature.multi_value)
+            for feature in features
+        ]
 
     def get_all_configs(self) -> list[PluginFeature]:
         """Return the known features and values, independent of the machine (P-28).

@@ -12,7 +12,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.platforms.elf import read_soname
+from wheelfit_runtime.platforms.elf import read_shared_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -116,7 +116,7 @@ def soname(view: SystemView, pid: int, file: MappedFile) -> str | None:
     if stream is None:
         return None
     with stream:
-        return read_soname(stream)
+        return read_shared_object(stream).soname
 
 
 def sha256_of(view: SystemView, pid: int, file: MappedFile) -> str | None:

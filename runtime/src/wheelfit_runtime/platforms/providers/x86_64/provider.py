@@ -93,11 +93,9 @@ def read(view: SystemView) -> Cpu:
         if numbers is not None:
             return _from_windows(numbers)
     text = view.read_text(proc_cpuinfo.PATH) if view.system == "Linux" else None
-    if text is None:
-        return from_cpuid(table)
-    info = proc_cpuinfo.parse(text, "flags")
+    info = proc_cpuinfo.parse(text or "", "flags")
     if info.flags is None:
-        # An emulator may show the file of a host that is not x86.
+        # There is no file, or an emulator shows that of a host that is not x86.
         return from_cpuid(table)
     return _without_unconfirmed_flags(info, table)
 
