@@ -152,11 +152,7 @@ class _AnswerReader:
             return value
         if type(value) is int and abs(value) < 1 << 53:
             return value
-        return _with_kind(value)
-
-
-def _with_kind(value: object) -> dict[str, str]:
-    return {"kind": _kind(value)}
+        return {"kind": _kind(value)}
 
 
 def _kind(value: object) -> str:
