@@ -179,12 +179,10 @@ class HostingApi:
         reader = Reader(self.rules.private, user.token.projects)
         administration = StoreAdministration(self.store, self.now, may_read=reader.may_read)
         match method, *segments:
-            case ["POST", "yank"]:
+            case ["POST", ("yank" | "unyank") as action]:
                 administration = replace(administration, check_files=self._require_upload)
-                return {"files": administration.yank(body.texts("names"), body.text("reason"))}
-            case ["POST", "unyank"]:
-                administration = replace(administration, check_files=self._require_upload)
-                return {"files": administration.yank(body.texts("names"), None)}
+                reason = body.text("reason") if action == "yank" else None
+                return {"files": administration.yank(body.texts("names"), reason)}
             case ["POST", "delete"]:
                 administration = replace(administration, check_files=self._require_delete)
                 return {"files": administration.delete(body.texts("names"))}
@@ -212,11 +210,8 @@ class HostingApi:
         match method, *segments:
             case ["GET", "audit"]:
                 body.allow_only(*AUDIT_FILTERS)
-                return {
-                    "entries": administration.audit(
-                        {name: body.text(name) for name in AUDIT_FILTERS}
-                    )
-                }
+                filters = {name: body.text(name) for name in AUDIT_FILTERS}
+                return {"entries": administration.audit(filters)}
             case ["GET", "tokens"]:
                 return {"tokens": administration.tokens()}
             case ["POST", "tokens"]:

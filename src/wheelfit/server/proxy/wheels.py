@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 
 _STORE_KIND = "members"
+"""The kind of cache entries about parts of wheels, to which these hashes belong."""
 _MAX_IN_MEMORY = 64 << 20
 """Bytes of ends of wheels in memory; a large wheel has 2 MB."""
 

@@ -95,10 +95,11 @@ class _RecordedDigest:
 
 @dataclass(frozen=True, slots=True)
 class _ServedPage:
-    """A served page, with the upstream's entry of each file."""
+    """A page as it is served."""
 
     page: ProjectPage
     originals: Mapping[str, File]
+    """The entries of the upstream, by name of the file."""
     withheld: Mapping[str, str]
     """Reasons why files are not offered, by their names."""
     stamp: Hashable

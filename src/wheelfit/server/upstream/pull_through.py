@@ -87,6 +87,7 @@ class Pull:
         self._on_end = on_end
         self._changed = threading.Condition()
         self._path: Path | None = None
+        """The file with the bytes so far, until it is stored."""
         self._written = 0
         self._is_verified = False
         self._is_stored = False
@@ -99,6 +100,7 @@ class Pull:
         self.sha256: str | None = None
         """Digest of the file, once it is verified."""
         self._has_response = False
+        """Whether a response has announced the size, or that it is unknown."""
         self._started = 0.0
         self._validator: str | None = None
 
