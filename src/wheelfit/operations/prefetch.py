@@ -170,7 +170,7 @@ class _Selection:
         by_release: dict[Version, list[File]] = {}
         for file in page.files:
             release = release_of(file.filename)
-            if release is not None and self._has_label(file.filename):
+            if release is not None and self._fits_accelerators(file.filename):
                 by_release.setdefault(release[1], []).append(file)
         locked = self.locked.get(page.name)
         if locked is not None:
@@ -183,7 +183,8 @@ class _Selection:
             file for version in chosen[: self.newest or None] for file in by_release[version]
         )
 
-    def _has_label(self, filename: str) -> bool:
+    def _fits_accelerators(self, filename: str) -> bool:
+        """Return whether a file has a label for one of the accelerators, or no label."""
         wheel = wheel_filename_of(filename) if self.accelerators else None
         return wheel is None or wheel.label is None or self._fits(str(wheel.label))
 
@@ -294,7 +295,7 @@ def _plan(
     """Read the pages of all requested projects, and return their files to keep."""
     failed: list[FailedFile] = []
     families = [_family(name, mirrors) for name in request.family]
-    if selection.locked and not families:
+    if selection.locked and not families:  # a lock does not say which family a wheel is of
         families = list(mirrors.families.values())
     pages: list[_PageToRead] = []
     if not request.family:

@@ -306,6 +306,10 @@ class _Profiles:
             return profile
 
     def _find(self, name: str) -> Profile:
+        """Return the profile of a host file, a preset or a shorthand; of this machine without name.
+
+        :raises UnknownHost: there is none of that name.
+        """
         if not name:
             return self._machine_profile(self.request)
         if len(name) > _MAX_NAME_LENGTH or "/" in name or os.sep in name or name.endswith(".toml"):
@@ -316,7 +320,7 @@ class _Profiles:
                 compose([name])  # raises on unknown parts of the name
             if name in self.own_hosts or is_preset(name):
                 return self._machine_profile(self.request.with_options(host=name))
-        except UnknownHost as error:
+        except UnknownHost as error:  # raised below unless it is a shorthand
             preset_error = error
         try:
             shorthand = find_shorthand(name, self.request.shorthands)

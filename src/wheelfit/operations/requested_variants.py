@@ -91,12 +91,13 @@ def build_document(
         answers = ProviderAnswers(table)
         document = answers.document(label, properties, reporter.warn)
     except InvalidDocument as error:
-        asked = {fault.path for fault in error.faults if fault.rule == "B-22"}
-        if asked & {f"providers.{namespace}" for namespace in table.build_time_providers}:
+        unanswered = {fault.path for fault in error.faults if fault.rule == "B-22"}
+        rules = {fault.rule for fault in error.faults}
+        if unanswered & {f"providers.{namespace}" for namespace in table.build_time_providers}:
             error.hint = "`wheelfit build` asks such plugins; or give their answer with --static"
-        elif any(fault.rule in ("P-28", "P-30") for fault in error.faults):
+        elif rules & {"P-28", "P-30"}:  # unknown values, or too many
             error.hint = "--no-validate writes them anyway"
-        elif any(fault.rule == "B-7" for fault in error.faults):
+        elif "B-7" in rules:  # a namespace has no provider
             missing = [name for name in properties.namespaces if name not in table.providers]
             error.hint = " ".join(map(_provider_option, missing))
         raise
