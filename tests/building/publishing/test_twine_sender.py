@@ -238,3 +238,6 @@ def test_pypirc_names_indexes(tmp_path: Path) -> None:
         read_pypirc(path)
     assert "secret" not in str(vars(excinfo.value))
     assert excinfo.value.where == str(path)
+    path.write_bytes(b"[ours]\nusername = \xff\n")
+    with pytest.raises(InvalidConfiguration, match="not UTF-8"):
+        read_pypirc(path)

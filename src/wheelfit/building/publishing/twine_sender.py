@@ -346,11 +346,16 @@ def read_pypirc(path: Path) -> dict[str, Mapping[str, str]]:
     from configparser import Error
 
     try:
+        from twine.exceptions import TwineException
         from twine.utils import get_config
     except ImportError:
         raise NeedsExtra("publish", "twine") from None
     try:
         sections = get_config(str(path)) if path.is_file() else {}
+    except TwineException:
+        raise InvalidConfiguration(
+            "the file cannot be read: its text is not UTF-8", where=str(path)
+        ) from None
     except (OSError, ValueError, Error, LookupError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         if isinstance(error, Error):  # its message quotes lines, which may have passwords
