@@ -50,7 +50,8 @@ class IndexCheckOptions:
     """Returns, for a document, machines that differ in the properties it uses."""
     upstream: Repository | None = None
     """Further sources that may have the pinned versions."""
-    options: CheckOptions = CheckOptions()
+    check_options: CheckOptions = CheckOptions()
+    """The options of the checks of its projects or files."""
 
 
 @dataclass(slots=True)
@@ -103,7 +104,7 @@ def check_index(
             name,
             SpecifierSet(),
             now=now,
-            options=options.options,
+            options=options.check_options,
             with_plain_releases=True,
             on_release=collector,
         )
@@ -123,7 +124,7 @@ def check_index_folder(
 ) -> Report:
     """Check a folder of wheels, or a local index."""
     collector = _Collector(options.find_machines)
-    report = check_paths([folder], options.options, progress=progress, on_release=collector)
+    report = check_paths([folder], options.check_options, progress=progress, on_release=collector)
     local_versions: dict[NormalizedName, set[Version]] = {}
     for release in collector.releases:
         local_versions.setdefault(release.name, set()).add(release.version)
