@@ -105,7 +105,7 @@ def _trusted_publishers(texts: Sequence[str]) -> dict[str, list[str]]:
         try:
             parse_publisher(publisher)
             project = canonicalize_name(name.strip(), validate=True)
-        except (ValueError, InvalidName):
+        except ValueError:
             raise UserError(
                 f"{text[:80]!r} names no package or no publisher",
                 hint="write NAME=github:OWNER/REPOSITORY",

@@ -220,15 +220,12 @@ class _BundleWriter:
             wheels = self.plan.wheels
             missing = [wheel for name, wheel in wheels.items() if name not in self._metadata]
             reasons = several_at_once(missing, self._fetch_one, self.transfers)
-            rejected = [
-                (wheel.filename.text, reason)
-                for wheel, reason in zip(missing, reasons, strict=True)
-                if reason is not None
-            ]
-            for filename, reason in rejected:
-                self.opened_lock.context.reporter.warn(f"{filename} is not used: {reason}")
-                self.plan.exclude(filename, reason)
-            if not rejected:
+            for wheel, reason in zip(missing, reasons, strict=True):
+                if reason is not None:
+                    filename = wheel.filename.text
+                    self.opened_lock.context.reporter.warn(f"{filename} is not used: {reason}")
+                    self.plan.exclude(filename, reason)
+            if not any(reasons):
                 break
         for path in folder.iterdir():
             if path.name not in wheels:  # it was replaced by another wheel

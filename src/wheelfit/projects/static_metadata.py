@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from packaging.metadata import parse_email
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import InvalidName, NormalizedName, canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.requirements import Requirement
+from packaging.utils import NormalizedName, canonicalize_name
+from packaging.version import Version
 
 from wheelfit.core import strict_toml
 from wheelfit.core.core_metadata import CoreMetadata, read_metadata
@@ -79,7 +79,7 @@ def read_pyproject_name(folder: Path) -> NormalizedName | None:
     try:
         project = strict_toml.load(_read(folder / "pyproject.toml") or b"")["project"]
         return canonicalize_name(project["name"], validate=True)
-    except (ValueError, TypeError, KeyError, InvalidName):
+    except (ValueError, TypeError, KeyError):
         return None
 
 
@@ -93,7 +93,7 @@ def read_pyproject_metadata(folder: Path) -> bytes | None:
         if not isinstance(project, dict) or _RELEVANT_KEYS & set(_list(project.get("dynamic", []))):
             return None
         return "".join(f"{name}: {value}\n" for name, value in _headers(project)).encode()
-    except (ValueError, TypeError, KeyError, AttributeError, InvalidRequirement, InvalidVersion):
+    except (ValueError, TypeError, KeyError, AttributeError):
         return None  # its backend reports the fault better
 
 

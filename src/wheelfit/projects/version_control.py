@@ -138,29 +138,18 @@ def _find_revision(git: _Git, revision: str | None) -> str:
     """Return the commit of a branch, tag, commit or other ref; None: of the default branch."""
     if revision is None:
         return git("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    names = [f"refs/remotes/origin/{revision}", f"refs/tags/{revision}"]
     if _COMMIT.fullmatch(revision):
-        # A full commit id takes precedence over a branch of that name.
-        return _find_commit(git, revision)
-    for name in (f"refs/remotes/origin/{revision}", f"refs/tags/{revision}"):
-        commit = git.run_or_none("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        names = [revision]  # a full commit id takes precedence over a branch of that name
+    elif re.fullmatch(r"[0-9a-fA-F]{4,63}", revision):
+        names.append(revision)
+    for name in names:
+        commit = git.find_commit(name)
         if commit is not None:
             return commit
-    if re.fullmatch(r"[0-9a-fA-F]{4,63}", revision):
-        commit = git.run_or_none("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
-        if commit is not None:
-            return commit
-    # A ref of another kind, such as refs/pull/1/head.
+    # A commit on no branch, or a ref of another kind, such as refs/pull/1/head.
     git("fetch", "--quiet", "--no-tags", "--", "origin", revision)
     return git("rev-parse", "--verify", "--quiet", "FETCH_HEAD^{commit}")
-
-
-def _find_commit(git: _Git, commit_id: str) -> str:
-    """Return the commit of a full object id, which may be that of a tag."""
-    commit = git.run_or_none("rev-parse", "--verify", "--quiet", f"{commit_id}^{{commit}}")
-    if commit is None:  # it is on no branch
-        git("fetch", "--quiet", "--no-tags", "--", "origin", commit_id)
-        commit = git("rev-parse", "--verify", "--quiet", f"{commit_id}^{{commit}}")
-    return commit
 
 
 class _Git:
@@ -195,8 +184,9 @@ class _Git:
             )
         return process.stdout.strip()
 
-    def run_or_none(self, *arguments: str) -> str | None:
-        process = self._run(arguments)
+    def find_commit(self, name: str) -> str | None:
+        """Return the commit of a ref or of an object id, which may be that of a tag."""
+        process = self._run(("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"))
         return process.stdout.strip() if process.returncode == 0 else None
 
     def _run(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
