@@ -29,7 +29,7 @@ from wheelfit_runtime.platforms.providers.nvidia.tables import DRIVER_FLOOR
 from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from wheelfit_runtime.platforms.probes.mapped_libraries import MappedFile, MappedFiles
 
@@ -70,8 +70,8 @@ class ExaminedProcess:
     """Accelerator libraries, in the order of their paths."""
     packages: tuple[Package, ...] = field(default=(), repr=False)
     """The packages in the folders from which it loaded libraries."""
-    hashes: tuple[tuple[str, str | None], ...] = ()
-    """Paths of libraries that share a SONAME, with their hashes; None: no longer readable."""
+    hashes: Mapping[str, str | None] = field(default_factory=dict)
+    """Hashes of the libraries that share a SONAME, by path; None: no longer readable."""
 
 
 def examine_process(pid: int | None, view: SystemView | None = None) -> ExaminedProcess:
@@ -110,12 +110,12 @@ def examine_process(pid: int | None, view: SystemView | None = None) -> Examined
             )
         )
     libraries.sort(key=lambda loaded: loaded.path)
-    hashes = tuple(
-        (loaded.path, mapped_libraries.sha256_of(view, mapped.pid, loaded.file))
+    hashes = {
+        loaded.path: mapped_libraries.sha256_of(view, mapped.pid, loaded.file)
         for group in _by_soname(libraries).values()
         if len(group) > 1
         for loaded in group
-    )
+    }
     return ExaminedProcess(mapped, tuple(libraries), packages, hashes)
 
 
@@ -133,14 +133,10 @@ def _packages(view: SystemView, mapped: MappedFiles) -> tuple[Package, ...]:
 
 
 def _version(library: AcceleratorLibrary, package: Package | None) -> str:
-    if package is not None and _is_single_library(package):
+    # These packages are one library of a vendor, with the version of the library.
+    if package and (package.name.startswith("nvidia-") or package.name in {"intel-openmp", "mkl"}):
         return str(package.installed.version)
     return library.number if "." in library.number else ""
-
-
-def _is_single_library(package: Package) -> bool:
-    """Return whether a package is one library of a vendor, with the version of the library."""
-    return package.name.startswith("nvidia-") or package.name in {"intel-openmp", "mkl"}
 
 
 def _owner(
@@ -203,12 +199,11 @@ def process_findings(process: ExaminedProcess) -> Iterator[Finding]:
 
 
 def _same_soname_findings(process: ExaminedProcess, location: Location) -> Iterator[Finding]:
-    hashes = dict(process.hashes)
     for soname, group in _by_soname(process.libraries).items():
         if len(group) < 2:
             continue
         paths = "; ".join(f"{library.path} ({library.owner})" for library in group)
-        contents = {hashes.get(library.path) for library in group}
+        contents = {process.hashes.get(library.path) for library in group}
         are_equal = len(contents) == 1 and None not in contents
         check = diagnoses.SECOND_COPY if are_equal else diagnoses.SAME_SONAME
         yield location.finding(check, f"{soname} is loaded {len(group)} times: {paths}")

@@ -75,8 +75,9 @@ class Plugin:
 
         :param folder: the folder of the wheel; created if missing.
         """
-        # P-32
-        entry_points = {"variant_plugins": {str(canonicalize_name(self.name)): self.endpoint}}
+        entry_points = {
+            "variant_plugins": {str(canonicalize_name(self.name)): self.endpoint}
+        }  # P-32
         return build_wheel(
             folder, self.name, self.version, files=self.files, entry_points=entry_points
         )
