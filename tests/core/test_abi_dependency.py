@@ -215,7 +215,7 @@ class TestBranches:
         ]
         met = {value for value in values if matches(value, version)}
         assert len(holding) == bool(met)
-        assert all(way.met == met for way in holding)
+        assert all(way.matching_values == met for way in holding)
 
     def test_most_recent_first(self) -> None:
         """P-53: the most recent versions are tried first."""
@@ -238,7 +238,7 @@ class TestBranches:
         """F-91: a forbidden value is not a branch; one that contains it is."""
         properties = PropertySet.from_mapping({"abi": {"torch": ["2", "2.8", "3"]}})
         forbidden = frozenset([("abi", "torch", "2.8"), ("abi", "torch", "3")])
-        ways = {str(way): way.met for (way,) in branches(properties, ABI, forbidden)}
+        ways = {str(way): way.matching_values for (way,) in branches(properties, ABI, forbidden)}
         assert ways == {"torch 2.8": {"2.8", "2"}, "torch 2": {"2"}}
 
     def test_values_in_markers(self) -> None:

@@ -146,7 +146,7 @@ class Branch(Struct, frozen=True):
     """The versions that match this value and no more exact one, as a specifier set."""
     feature: tuple[str, str]
     """Namespace and name of the feature."""
-    met: frozenset[str]
+    matching_values: frozenset[str]
     """All values of the label that these versions match, used to evaluate markers (F-111)."""
 
     def __str__(self) -> str:
@@ -216,13 +216,13 @@ class KnownVersion(Struct, frozen=True):
     """The version of a package that builds may be made for."""
 
     version: Version
-    how: str = INSTALLED
+    state: str = INSTALLED
     """The end of a sentence after name and version, such as ``is installed``."""
 
     @property
     def is_installed(self) -> bool:
         """Whether it is installed already."""
-        return self.how == INSTALLED
+        return self.state == INSTALLED
 
 
 class KnownVersions(Struct, frozen=True):
@@ -255,7 +255,7 @@ def detect(namespace: str, document: VariantDocument, known: KnownVersions) -> D
         version = known.versions.get(project)
         if version is not None:
             features.append(FeatureConfig(name, supported_values(version.version), True))
-            sources.append(f"{project} {version.version} {version.how}")
+            sources.append(f"{project} {version.version} {version.state}")
         elif known.is_open:
             features.append(FeatureConfig(name, tuple(recent_first(values)), True))
             sources.append(f"{project} is chosen together with it")
@@ -273,7 +273,7 @@ def refusal(feature: Feature, values: Sequence[str], known: KnownVersions) -> st
     if known_version is None:
         state = f"{project} is neither installed nor chosen"
     else:
-        state = f"{project} {known_version.version} {known_version.how}"
+        state = f"{project} {known_version.version} {known_version.state}"
     return f"is built for {project} {values_in_words}, {state} ({properties_text(feature, values)})"
 
 

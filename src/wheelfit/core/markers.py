@@ -145,13 +145,13 @@ class Marker(Struct, frozen=True):
         if len(requested) > 1 and not self._uses_extra:
             requested = {""}  # every extra has the same result
 
-        def holds(extra: str) -> bool:
+        def is_true_with(extra: str) -> bool:
             return _evaluate(
                 self.expression, lambda item: _holds(item, environment, extra, variant)
             )
 
         try:
-            return any(holds(canonicalize_name(extra)) for extra in requested)
+            return any(is_true_with(canonicalize_name(extra)) for extra in requested)
         except _CannotCompare as error:
             raise InvalidMarker(str(error), source=str(self)) from None
 

@@ -361,7 +361,7 @@ def _declared_versions(context: Context) -> Mapping[NormalizedName, KnownVersion
         context.reporter.warn(f"{ABI_OVERRIDE}: {reason}")
     for name, declared in versions.items():
         context.reporter.warn(
-            f"the environment overrides versions: {name} {declared.version} {declared.how}"
+            f"the environment overrides versions: {name} {declared.version} {declared.state}"
         )
     return versions
 

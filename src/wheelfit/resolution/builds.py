@@ -126,7 +126,7 @@ def builds_of_label(
             supported = [
                 Property(*branch.feature, value)
                 for branch in chosen_branches
-                for value in branch.met
+                for value in branch.matching_values
             ]
             yield ReleaseBuild(
                 label, PropertySet([*other_properties, *supported]), chosen_branches, is_installed

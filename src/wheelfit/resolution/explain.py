@@ -82,7 +82,7 @@ class Explanation:
                         "name": project,
                         "value": value,
                         "version": None if known is None else str(known.version),
-                        "how": "is chosen together with it" if known is None else known.how,
+                        "how": "is chosen together with it" if known is None else known.state,
                     }
                     for project, value, known in self.built_for
                 ],

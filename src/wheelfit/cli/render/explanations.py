@@ -55,7 +55,7 @@ def print_explanation(explanation: Explanation, machine: ChosenMachine, output: 
         for number, line in enumerate(lines):
             output.paragraph(f"  {'' if number else 'properties':<12}{line}", hang=12)
     for project, value, other in explanation.built_for:
-        relation = "is chosen together with it" if other is None else f"{other.version} {other.how}"
+        relation = f"{other.version} {other.state}" if other else "is chosen together with it"
         output.paragraph(f"  {'built for':<12}{project} {value} ({project} {relation})")
     if output.verbosity > 0:  # P-21; probe shows the evidence
         for detection in explanation.detections:
