@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from wheelfit.installation.builds import projects
 from wheelfit.installation.builds.building import BuildingRepository
 from wheelfit.installation.builds.cache import BuiltWheel
 from wheelfit.installation.builds.consent import BuildPolicy
 from wheelfit.installation.builds.products import Product
-from wheelfit.installation.builds.projects import OpenProject
+from wheelfit.installation.builds.projects import OpenProject, state_of
 from wheelfit.sources.page import File, WheelOrigin
 from wheelfit.sources.progress import NoProgress
 from wheelfit.testing.repositories import FakeRepository
@@ -40,3 +45,20 @@ def test_unpacking_is_no_transfer(tmp_path: Path) -> None:
     transfer = Transfer()
     assert repository.unpacked(file, tmp_path, transfer).names()
     assert transfer.count == 0
+
+
+def test_state_of_a_large_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with too many files is not listed to its end."""
+    (tmp_path / "a").touch()
+    listed = []
+
+    def walk(*_: object, **__: object) -> Iterator[tuple[str, list[str], list[str]]]:
+        for number in range(100):
+            listed.append(number)
+            yield str(tmp_path), [], ["a"]
+
+    monkeypatch.setattr(projects, "_MAX_FILES", 3)
+    assert state_of(tmp_path) is not None
+    monkeypatch.setattr(os, "walk", walk)
+    assert state_of(tmp_path) is None
+    assert len(listed) == 4

@@ -6,6 +6,7 @@ import hashlib
 import os
 import tempfile
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
@@ -319,7 +320,7 @@ def state_of(folder: Path) -> tuple[str, ...] | None:
     """
     digest = hashlib.sha256()
     try:
-        for count, path in enumerate((*_source_files(folder), *_git_files(folder))):
+        for count, path in enumerate(chain(_source_files(folder), _git_files(folder))):
             if count == _MAX_FILES:
                 return None
             status = path.stat()
