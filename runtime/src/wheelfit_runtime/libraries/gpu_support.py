@@ -41,7 +41,7 @@ def gpu_support_warnings(
         return ()
     major = int(numbers[0])
     warnings = []
-    if old_gpus := _too_old(driver.gpus, major):
+    if old_gpus := _gpus_without_code(driver.gpus, major):
         mask = environ.get(MASK)
         if len(old_gpus) == len(driver.gpus):
             if mask is None or not hides_all(mask):
@@ -68,7 +68,7 @@ def gpu_support_warnings(
     return tuple(warnings)
 
 
-def _too_old(gpus: Sequence[KernelGpu], major: int) -> list[KernelGpu]:
+def _gpus_without_code(gpus: Sequence[KernelGpu], major: int) -> list[KernelGpu]:
     """Return the GPUs for which a CUDA major has no code, without unknown ones."""
     first = FIRST_DEVICE.get(major, 0)
     return [gpu for gpu in gpus if gpu.device is not None and gpu.device < first]
@@ -77,7 +77,7 @@ def _too_old(gpus: Sequence[KernelGpu], major: int) -> list[KernelGpu]:
 def _newest_for(gpus: Sequence[KernelGpu], major: int) -> int:
     """Return the newest older CUDA major that has code for some GPUs."""
     major -= 1
-    while _too_old(gpus, major):
+    while _gpus_without_code(gpus, major):
         major -= 1
     return major
 

@@ -292,6 +292,7 @@ def _require_https(url: str, *, loopback_allowed: bool = True) -> None:
 
 
 def _unreachable(url: str, error: Exception) -> Exception:
+    """Return the error for a failed connection, temporary unless a certificate is not trusted."""
     reason = getattr(error, "reason", None) or error
     if isinstance(reason, ssl.SSLCertVerificationError):
         return Unreachable(

@@ -43,13 +43,13 @@ def span_of(
     high = (*low[:-1], low[-1] + 1)
     if driver is not None and driver.cuda is not None:
         if driver.cuda[0] < low[0]:
-            raise _too_old(family, version, driver, driver.cuda, low[0])
+            raise _too_old_error(family, version, driver, driver.cuda, low[0])
         if cap_to_driver and len(low) == 1 and driver.cuda[0] == low[0]:
             high = (low[0], driver.cuda[1] + 1)
     return Span(low, high)
 
 
-def _too_old(
+def _too_old_error(
     family: LibraryFamily, version: str, driver: Driver, driver_cuda: tuple[int, int], major: int
 ) -> DriverTooOld:
     # Importing the tables takes 4 ms, and this error is rare.

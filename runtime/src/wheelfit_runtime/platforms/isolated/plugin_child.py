@@ -191,7 +191,7 @@ def supervise(order: PluginOrder, kernel: Any) -> None:
     handover = _Handover()
     namespaces = Namespaces()
     inside = _start_in_namespaces(order, kernel, namespaces, handover) if linux else None
-    first = inside or _start(order, kernel, namespaces, handover)
+    first = inside or _start_without_namespaces(order, kernel, namespaces, handover)
     if linux:
         with contextlib.suppress(kernel.Refused):
             kernel.hide_memory()
@@ -235,7 +235,9 @@ def _ending(status: int) -> dict[str, int]:
     return {"status": os.WEXITSTATUS(status)}
 
 
-def _start(order: PluginOrder, kernel: Any, namespaces: Namespaces, handover: _Handover) -> int:
+def _start_without_namespaces(
+    order: PluginOrder, kernel: Any, namespaces: Namespaces, handover: _Handover
+) -> int:
     supervisor = os.getpid()
     pid = os.fork()
     if pid == 0:
@@ -264,8 +266,8 @@ def _start_in_namespaces(
             _run_first_process(order, kernel, namespaces, handover, notify)
         os.close(notify)
         answer = os.read(ready, 200).decode("utf-8", "replace")
-    except BaseException as error:  # noqa: BLE001 - see _start()
-        if os.getpid() == 1:
+    except BaseException as error:  # noqa: BLE001 - as above
+        if os.getpid() == 1:  # in the child, the first process of its namespace
             os.write(notify, str(error).encode("utf-8", "replace")[:200])
             os._exit(70)
         os.close(notify)
@@ -302,7 +304,7 @@ def _run_first_process(
             confine(order, kernel, namespaces, handover.send)
             handover.close()
             os.close(notify)
-        except BaseException:  # noqa: BLE001 - see _start()
+        except BaseException:  # noqa: BLE001 - as above
             os._exit(70)
         plugin_process(order)
     os.write(notify, _STARTED.encode())

@@ -139,7 +139,7 @@ class _Filter:
                 self._on(numbers[self._column], [(_RETURN, 0, 0, _DENIED)])
         # A filter cannot read the flags of clone3; without it, C libraries use clone.
         self._on(_CLONE3, [(_RETURN, 0, 0, _FAILS | errno.ENOSYS)])
-        namespaces = 0x7E020000
+        namespaces = 0x7E020000  # all flags CLONE_NEW…
         self._on(
             (56, 220)[self._column],
             [
