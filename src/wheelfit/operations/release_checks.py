@@ -34,6 +34,7 @@ from wheelfit.core.filename import release_of
 from wheelfit.core.metadata import read_document
 from wheelfit.core.project_table import read_project_table
 from wheelfit.errors import AttestationProblem, InconsistentDocuments, reporting_os_errors
+from wheelfit.operations.user_folders import refuse_pipe
 from wheelfit.server.generate.file_facts import FactsCache
 from wheelfit.server.generate.generation import generate
 from wheelfit.server.generate.publishing import path_of_entry
@@ -225,6 +226,7 @@ def read_declared_release(folder: Path) -> DeclaredRelease | None:
     """
     path = folder / "pyproject.toml"
     try:
+        refuse_pipe(path)
         pyproject = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except (OSError, ValueError):
         return None

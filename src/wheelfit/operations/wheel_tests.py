@@ -129,7 +129,8 @@ def run_wheel_tests(request: WheelTestsRequest, context: Context) -> WheelTestsR
 
     :param request: the wheels, the tests, and where they may run.
     :param context: the environment variables and the reporter.
-    :raises FileProblem: there are no wheels, or no such tests.
+    :raises FileProblem: there are no wheels, or no such tests; or tests cannot be copied, or
+        results not be written.
     :raises InvalidDocument: the project's ``pyproject.toml`` is not TOML.
     :raises UsageError: the command is empty, nothing names the tests, two of them have one name, or
         an option cannot be read.
@@ -153,7 +154,9 @@ def run_wheel_tests(request: WheelTestsRequest, context: Context) -> WheelTestsR
         for wheel in wheels:
             step(f"testing {wheel.filename}")
             result = _test_wheel(wheel, sources, interpreter, request, context)
-            write_results(wheel.path.parent, [result])
+            folder = wheel.path.parent
+            with reporting_os_errors("the results cannot be written", where=str(folder)):
+                write_results(folder, [result])
             results.append(result)
     return WheelTestsReport(tuple(results))
 
@@ -232,7 +235,9 @@ def _test_wheel(
         work = folder / "work"
         _copy(sources, work)
         log = wheel.path.parent / FOLDER / f"{wheel.path.stem}.log"
-        log.parent.mkdir(exist_ok=True)
+        with reporting_os_errors("the log cannot be written", where=str(log)):
+            log.parent.mkdir(exist_ok=True)
+            log.write_bytes(b"")
         command = _command(request.command, python, machine_context)
         limits = _time_limits(request.time_limit)
         limit = limits.get(result.label or "plain", limits.get(None))
@@ -408,13 +413,22 @@ def _test_requirements(request: WheelTestsRequest) -> tuple[tuple[str, ...], tup
 
 
 def _copy(sources: Sequence[Path], folder: Path) -> None:
-    """Copy files and folders of a project to a folder of their own."""
+    """Copy files and folders of a project to a folder of their own, without dangling links.
+
+    :raises FileProblem: one cannot be copied, as a pipe or a circle of links.
+    """
+    message = "the tests cannot be copied"
     folder.mkdir()
     for source in sources:
-        if source.is_dir():
-            shutil.copytree(source, folder / source.name)
-        else:
-            shutil.copy2(source, folder / source.name)
+        with reporting_os_errors(message, where=str(source)):
+            if not source.is_dir():
+                shutil.copy2(source, folder / source.name)
+                continue
+            try:
+                shutil.copytree(source, folder / source.name, ignore_dangling_symlinks=True)
+            except shutil.Error as error:
+                path, _, reason = error.args[0][0]  # of the first file
+                raise FileProblem(f"{message}: {reason}", where=str(path)) from None
 
 
 def _words_of(command: str) -> list[str]:

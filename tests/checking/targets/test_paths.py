@@ -139,6 +139,15 @@ class TestTargets:
             assert f"than in {first}" in found.message
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_named_pipe(tmp_path: Path) -> None:
+    """A pipe among the arguments is not opened: nobody may ever write to it."""
+    for name in ("fast-1.0-py3-none-any.whl", "document.json", "pyproject.toml"):
+        os.mkfifo(tmp_path / name)
+        (target,) = check(tmp_path / name).unchecked
+        assert target.message == "it is not an ordinary file"
+
+
 class TestPages:
     """An ``index.html`` says what is published."""
 

@@ -243,6 +243,29 @@ def test_usage_errors(words: list[str], message: str, code: int, run: Runner) ->
     assert not Path("dist/.wheelfit-tests").exists()
 
 
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
+def test_links_among_the_tests(project: Path, run: Runner) -> None:
+    """A dangling link is left out; a circle of links cannot be copied."""
+    add_wheel(None, tag="py3-none-any")
+    command = ("test", "--no-index", "--command", "python -c 1", "--json")
+    (project / "tests" / "dangling").symlink_to("nowhere")
+    assert run(*command).object["results"][0]["state"] == "passed"
+    (project / "tests" / "circle").symlink_to(".")
+    assert "the tests cannot be copied" in run(*command, code=1).error["message"]
+
+
+@pytest.mark.parametrize("file", [".wheelfit-tests", ".wheelfit-tests/fast-1.0-py3-none-any.log"])
+def test_log_that_cannot_be_written(file: str, run: Runner) -> None:
+    """A log in whose place something else is cannot be written."""
+    add_wheel(None)
+    if file.endswith(".log"):
+        Path("dist", file).mkdir(parents=True)
+    else:
+        Path("dist", file).touch()
+    result = run("test", "--no-index", "--command", "python -c 1", "--json", code=1)
+    assert "the log cannot be written" in result.error["message"]
+
+
 @pytest.mark.parametrize(("text", "code"), [("[project", 1), ("dependency-groups = 3", 0)])
 def test_invalid_pyproject(text: str, code: int, run: Runner) -> None:
     """Invalid TOML is an error before any test; invalid groups are ignored."""

@@ -110,6 +110,8 @@ class _NamedFiles:
             self._add_folder(path)
         elif not path.exists():
             self._skip(path, "the file or folder does not exist")
+        elif path.is_fifo():
+            self._skip(path, "it is not an ordinary file")  # a pipe may never end
         elif self._add_file(path):
             self.explicit.add(path)
         elif path.suffix == ".json":
