@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -119,3 +120,13 @@ def test_a_checkout_that_cannot_be_written(dist: Path, tmp_path: Path, context: 
     with pytest.raises(FileProblem, match="the folder cannot be written") as excinfo:
         publish(PublishRequest(paths=(str(dist),), to=str(tmp_path / "site")), context)
     assert excinfo.value.where == str(tmp_path / "site")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_publishing_beside_a_pipe(dist: Path, tmp_path: Path, context: Context) -> None:
+    """A pipe in place of the project's file is not opened: nobody may ever write to it."""
+    os.mkfifo(tmp_path / "pyproject.toml")
+    request = PublishRequest(
+        to=str(tmp_path / "index"), paths=(str(dist),), project=str(tmp_path), dry_run=True
+    )
+    assert publish(request, context).dry_run
