@@ -73,7 +73,10 @@ def lock_everywhere(
     chosen: dict[tuple[Fork, Python], Versions] = {}
     given_up: set[tuple[Fork, NormalizedName, Version]] = set()
     forks = forks_of(solver.request.conflicts)
-    for environment, fork in product(environments, forks):
+    # The versions of earlier environments are preferred, and only builds for accelerators make an
+    # older version better: so Macs, for which there are none, come last.
+    macs_last = sorted(environments, key=lambda environment: environment.platform[0] == "darwin")
+    for environment, fork in product(macs_last, forks):
         if failed and failed[-1][0] is environment:
             continue
         report(environment)
@@ -107,6 +110,8 @@ def lock_everywhere(
             fork_versions.setdefault(name, project.version)
             if preferred.get(name, project.version) != project.version:
                 given_up.add((fork, name, preferred[name]))
+    listed_environments.sort(key=lambda listed: environments.index(listed.environment))
+    failed.sort(key=lambda failure: environments.index(failure[0]))
     solved_pythons = {listed.environment.python for listed in listed_environments}
     fatal = [
         (environment, error)

@@ -58,9 +58,11 @@ def kinds_by_release(
 def kinds_of(release: Release, family: BridgeFamily, candidates: Candidates) -> frozenset[str]:
     """Return the kinds of accelerators that a release has builds for, such as ``CUDA 12``.
 
-    A build for one major version of CUDA does not run on an older driver. Builds whose requirements
-    are not available, for example only as source, are left out.
+    A build for one major version of CUDA does not run on an older driver. Builds for other
+    platforms are left out, and those whose requirements are not available, for example only as
+    source.
     """
+    platforms = [tag for tag in candidates.target.tags if tag.platform != "any"]
     labelled = {
         wheel.filename.label: wheel.filename for wheel in release.wheels if wheel.rejection is None
     }
@@ -68,7 +70,9 @@ def kinds_of(release: Release, family: BridgeFamily, candidates: Candidates) -> 
     return frozenset(
         platform_in_words(namespace, member.when)
         for member in members
-        if member is not None and all(_is_available(text, candidates) for text in member.requires)
+        if member is not None
+        and member.covers_tags(platforms)
+        and all(_is_available(text, candidates) for text in member.requires)
         for namespace in accelerators_of(member.when)
     )
 

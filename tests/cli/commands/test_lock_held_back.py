@@ -127,6 +127,20 @@ class TestReasons:
             "(onnxruntime==1.31.1 selects it)"
         ) in other.err
 
+    def test_platform_without_accelerators(self, setup: LockFolder) -> None:
+        """Builds for platforms that are not locked do not count."""
+        needs = [f"{name}; extra == '{name}'" for name in ("cuda13", "rocm7-local")]
+        setup.add("cuda13", "1")
+        setup.add("rocm7-local", "1")
+        for version in ("0.12.0", "0.12.0.1"):  # only the older one has a build for ROCm
+            setup.add("jax", version, *needs, provides_extra=("cuda13", "rocm7-local"))
+        note = "latest 0.12.0.1 has builds for fewer kinds of accelerators"
+        assert note in setup.notes("jax", platforms=("macos-arm64", LINUX))
+        result = setup.lock("jax", "-U", "--json", platforms=("macos-arm64",))
+        (lock,) = result.object["locks"]
+        assert [package["version"] for package in lock["packages"]] == ["0.12.0.1"]
+        assert lock["held_back"] == []
+
 
 class TestPreferences:
     """Packages that remain because they are locked."""
