@@ -419,6 +419,24 @@ def _not_allowed(setting: Option, name: str, place: ValuePlace) -> InvalidConfig
     )
 
 
+def value_in_toml(value: object) -> str:
+    """Return a value of a setting as TOML, on one line."""
+    import json
+
+    from wheelfit.core.toml_edits import key_in_toml
+
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return f"[{', '.join(map(value_in_toml, value))}]"
+    if isinstance(value, dict):
+        pairs = (f"{key_in_toml(key)} = {value_in_toml(element)}" for key, element in value.items())
+        return f"{{{', '.join(pairs)}}}"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value).removesuffix(".0")
+
+
 # --- settings as defaults of arguments ----------------------------------------------------------
 
 

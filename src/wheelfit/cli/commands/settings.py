@@ -147,10 +147,11 @@ def _value(key: str, setting: EffectiveValue, default: Any) -> object:
 def _print_setting(
     key: str, setting: EffectiveValue, default: Any, output: Output, *, with_origin: bool
 ) -> None:
+    from wheelfit.cli.configuration import value_in_toml
     from wheelfit.cli.options.settings import SETTINGS
 
     value = _value(key, setting, default)
-    line = f"# {key} is not set" if value is None else f"{key} = {_toml(value)}"
+    line = f"# {key} is not set" if value is None else f"{key} = {value_in_toml(value)}"
     style: Style = "plain" if setting.parts else "dim"
     if not with_origin:
         output.result(line, style)
@@ -161,25 +162,7 @@ def _print_setting(
         return
     output.result(line)
     for part_origin, part in setting.parts:
-        output.result(f"  # {_toml(SETTINGS[key].kind.show(part))}  {part_origin}", "dim")
-
-
-def _toml(value: object) -> str:
-    """Write a value on one line of TOML."""
-    import json
-
-    from wheelfit.core.toml_edits import key_in_toml
-
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list):
-        return f"[{', '.join(map(_toml, value))}]"
-    if isinstance(value, dict):
-        pairs = (f"{key_in_toml(key)} = {_toml(element)}" for key, element in value.items())
-        return f"{{{', '.join(pairs)}}}"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    return str(value).removesuffix(".0")
+        output.result(f"  # {value_in_toml(SETTINGS[key].kind.show(part))}  {part_origin}", "dim")
 
 
 def _path(arguments: Namespace, output: Output, context: Context) -> int:
