@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from error_codes import raises_code
 
-from wheelfit.core.properties import PropertySet, parse_feature, parse_property
-from wheelfit.core.shared_requirements import (
+from wheelfit.core.agreements import (
     AGREEMENTS,
     DATA_VERSION,
     Agreed,
@@ -19,6 +18,7 @@ from wheelfit.core.shared_requirements import (
     value_key,
     with_user_agreements,
 )
+from wheelfit.core.properties import PropertySet, parse_feature, parse_property
 from wheelfit.core.static_families import STATIC_FAMILIES
 
 BY_NAME = {one.name: one for one in AGREEMENTS}

@@ -62,7 +62,7 @@ import json, sys
 from wheelfit.building.provider_guide import guide_to
 from wheelfit.checking.documents.document import VOCABULARIES
 from wheelfit.core.accelerators import ACCELERATORS, owner_of_libraries
-from wheelfit.core.shared_requirements import AGREEMENTS
+from wheelfit.core.agreements import AGREEMENTS
 from wheelfit.core.phrases import describe_requirement, describe_unmet
 from wheelfit.core.properties import Feature
 from wheelfit.core.provider_table import EMULATED_PLUGINS, HARDWARE

@@ -7,8 +7,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 from resolution.releases import add_release
 
+from wheelfit.core.agreements import AGREEMENTS
 from wheelfit.core.properties import Property, PropertySet
-from wheelfit.core.shared_requirements import AGREEMENTS
 from wheelfit.resolution.choice_warnings import warnings_about_mixture
 from wheelfit.resolution.joint_choice import AgreementOutcome, ChosenBuild, outcomes_of
 from wheelfit.testing.detectors import FixedDetector

@@ -9,10 +9,10 @@ import pytest
 from packaging.utils import canonicalize_name
 from resolution.releases import add_release, installed_build, reasons
 
+from wheelfit.core.agreements import AGREEMENTS, Agreed, Agreement
 from wheelfit.core.labels import Label
 from wheelfit.core.ordering import Preferences
 from wheelfit.core.properties import parse_feature
-from wheelfit.core.shared_requirements import AGREEMENTS, Agreed, Agreement
 from wheelfit.errors import NoConsistentSet
 from wheelfit.resolution.candidates import ChoicePolicy
 from wheelfit.resolution.joint_choice import (

@@ -13,8 +13,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 from resolution.releases import add_release, installed_build
 
+from wheelfit.core.agreements import Agreement
 from wheelfit.core.properties import parse_feature
-from wheelfit.core.shared_requirements import Agreement
 from wheelfit.errors import NoConsistentSet
 from wheelfit.resolution.candidates import ChoicePolicy
 from wheelfit.resolution.request import InstalledBuild

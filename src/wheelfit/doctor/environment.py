@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wheelfit.checking.findings import Finding, Location, Report
-from wheelfit.core.shared_requirements import AGREEMENTS, Agreement
+from wheelfit.core.agreements import AGREEMENTS, Agreement
 from wheelfit.doctor import diagnoses, packages
 from wheelfit.doctor.accelerators import AcceleratorBuild, OwnedLibrary, build_of, owned_libraries
 from wheelfit.doctor.contents import (

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from packaging.tags import Tag
 
-    from wheelfit.core.shared_requirements import Agreement
+    from wheelfit.core.agreements import Agreement
     from wheelfit.core.target import TagPreference, Target
     from wheelfit.doctor.accelerators import AcceleratorBuild, OwnedLibrary
     from wheelfit.doctor.contents import OwnedFile, Package, RecordDifferences

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from wheelfit.core.abi_dependency import abi_namespaces
 from wheelfit.core.accelerators import accelerators_of
+from wheelfit.core.agreements import Agreement, differing_agreement
 from wheelfit.core.properties import PropertySet
-from wheelfit.core.shared_requirements import Agreement, differing_agreement
 from wheelfit.installation.installed import Installed, by_name
 
 if TYPE_CHECKING:

@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 
     from packaging.version import Version
 
+    from wheelfit.core.agreements import Agreed
     from wheelfit.core.labels import Label
     from wheelfit.core.markers import Marker
     from wheelfit.core.properties import PropertySet
     from wheelfit.core.requirements import Requirement
-    from wheelfit.core.shared_requirements import Agreed
     from wheelfit.core.target import Target
     from wheelfit.locking.document import Lock, LockedPackage
     from wheelfit.resolution.joint_choice import AgreementOutcome

@@ -16,12 +16,12 @@ from packaging.version import Version
 
 from wheelfit.core import abi_dependency
 from wheelfit.core.abi_dependency import KnownVersions, abi_namespaces
+from wheelfit.core.agreements import value_key
 from wheelfit.core.core_metadata import CoreMetadata, read_metadata
 from wheelfit.core.filename import index_file_name, parse_index_file_name
 from wheelfit.core.property_support import Support
 from wheelfit.core.providers import BrokenProvider
 from wheelfit.core.requirements import parse_requirement
-from wheelfit.core.shared_requirements import value_key
 from wheelfit.core.versions import without_build
 from wheelfit.errors import InvalidRequirement, SourceBuildNotAllowed
 from wheelfit.locking.freshness import files_of_releases, version_of

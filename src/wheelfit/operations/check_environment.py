@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.core.shared_requirements import binding_agreements
+from wheelfit.core.agreements import binding_agreements
 from wheelfit.doctor.environment import diagnose_packages, read_environment
 from wheelfit.installation.variant_fit import FitVerdict, judge
 from wheelfit.operations.environment_findings import finding_json, summary_json, with_remedies_for

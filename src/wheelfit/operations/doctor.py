@@ -110,7 +110,7 @@ def _diagnose_process(number: int) -> Diagnosis:
 
 
 def _diagnose_environment(request: DoctorRequest, context: Context) -> Diagnosis:
-    from wheelfit.core.shared_requirements import binding_agreements
+    from wheelfit.core.agreements import binding_agreements
     from wheelfit.doctor import machine as machines
     from wheelfit.doctor.environment import diagnose_packages, examine_environment
     from wheelfit.doctor.machine import Hardware

@@ -16,7 +16,7 @@ from wheelfit.operations.requests import EnvironmentOptions, MachineOptions
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from wheelfit.core.shared_requirements import Agreement
+    from wheelfit.core.agreements import Agreement
 
 
 class ExaminationRequest(EnvironmentOptions, MachineOptions):

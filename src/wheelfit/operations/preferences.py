@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 from packaging.utils import NormalizedName, canonicalize_name
 
+from wheelfit.core.agreements import agreements_named, with_user_agreements
 from wheelfit.core.labels import Label, parse_label
 from wheelfit.core.ordering import Choice, Preferences, parse_preference
-from wheelfit.core.shared_requirements import agreements_named, with_user_agreements
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.errors import UsageError
 from wheelfit.resolution.release_metadata import MetadataPolicy

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, datacla
 from wheelfit.operations.number_ranges import check_limits, check_number
 
 if TYPE_CHECKING:
+    from wheelfit.core.agreements import Agreement
     from wheelfit.core.provider_table import EmulatedPlugin
-    from wheelfit.core.shared_requirements import Agreement
     from wheelfit.core.shorthands import Shorthand
     from wheelfit.resolution.requirements_file import RequirementLine
     from wheelfit.sources.settings import NamedIndex, PinnedProject

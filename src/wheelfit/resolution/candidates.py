@@ -15,13 +15,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from wheelfit.core.abi_dependency import KnownVersions
+from wheelfit.core.agreements import AGREEMENTS, Agreement, differing_agreement
 from wheelfit.core.core_metadata import CoreMetadata, read_metadata
 from wheelfit.core.ordering import Preferences
 from wheelfit.core.properties import EMPTY, PropertySet
 from wheelfit.core.property_support import Support, namespaces_used, support_for
 from wheelfit.core.provider_lookup import Detector, NoPlugins, Plugins, ProviderPolicy
 from wheelfit.core.selection import Selection, select
-from wheelfit.core.shared_requirements import AGREEMENTS, Agreement, differing_agreement
 from wheelfit.core.unusable_metadata import Degradation, degradations_in_one_line
 from wheelfit.errors import InvalidRequirement, InvalidSource
 from wheelfit.resolution.choice_context import ChoiceContext

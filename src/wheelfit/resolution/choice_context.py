@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.core.abi_dependency import KnownVersions
+    from wheelfit.core.agreements import Agreed
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
-    from wheelfit.core.shared_requirements import Agreed
     from wheelfit.sources.page import ProjectPage
 
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from msgspec import Struct, field
 
+from wheelfit.core.agreements import Agreed, Agreement, common_values, value_key
 from wheelfit.core.properties import EMPTY, PropertySet
-from wheelfit.core.shared_requirements import Agreed, Agreement, common_values, value_key
 from wheelfit.errors import NoConsistentSet
 from wheelfit_runtime.wording import listed
 

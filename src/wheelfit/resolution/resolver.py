@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
+    from wheelfit.core.agreements import Agreed
     from wheelfit.core.properties import PropertySet
-    from wheelfit.core.shared_requirements import Agreed
     from wheelfit.resolution.builds import ReleaseBuild
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.choice_context import ChoiceContext

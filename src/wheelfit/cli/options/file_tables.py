@@ -203,8 +203,8 @@ _AGREEMENT_KEYS = ("bound", "features", "name", "part", "title")
 
 def _agreement(path: str, row: Mapping[str, Any], place: ValuePlace) -> object:
     """Read an agreement that the user defines."""
+    from wheelfit.core.agreements import Agreement
     from wheelfit.core.properties import is_name, parse_feature
-    from wheelfit.core.shared_requirements import Agreement
 
     _check_keys(path, row, _AGREEMENT_KEYS, place)
     name, part, bound = row.get("name"), row.get("part", "whole"), row.get("bound", False)
