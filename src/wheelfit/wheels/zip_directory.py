@@ -107,12 +107,12 @@ class Member(Struct, frozen=True, gc=False):
 
     @property
     def is_folder(self) -> bool:
-        """Return whether it is an entry for a folder."""
+        """Whether it is an entry for a folder."""
         return self.name.endswith("/")
 
     @property
     def is_executable(self) -> bool:
-        """Return whether the file was executable where the archive was made."""
+        """Whether the file was executable where the archive was made."""
         # Other bits of the mode are never used, for example set-user-ID.
         mode = self.attributes >> 16
         return mode & 0o170000 == _REGULAR and bool(mode & 0o111)

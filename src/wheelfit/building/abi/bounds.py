@@ -43,7 +43,7 @@ class ReleaseSymbols:
     none, or unknown.
     """
     undecided: str = ""
-    """The reason why there is no verdict, as that a library cannot be read."""
+    """The reason why there is no verdict, such as a library that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)

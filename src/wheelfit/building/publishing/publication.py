@@ -186,7 +186,7 @@ def _send_unless_listed(
     try:
         sender.send(file, progress.advance)
     except UploadRefused as error:
-        if not _is_name_conflict(error):
+        if not any(detail["reference"] == NAME_TAKEN for detail in error.details):
             raise
         comparison = compare_with_index([file], list_index())
         if comparison.existing:
@@ -245,10 +245,6 @@ def _send_missing(
         sender.close()
     progress.done()
     return [file.filename for file in missing]
-
-
-def _is_name_conflict(error: UserError) -> bool:
-    return any(detail["reference"] == NAME_TAKEN for detail in error.details)
 
 
 def _is_race(error: UserError) -> bool:

@@ -112,7 +112,8 @@ def collect_files(named: Sequence[Path], progress: Progress = NO_PROGRESS) -> Re
 
     :param named: files, and folders that are searched with all subfolders for wheels and source
         distributions.
-    :raises FileProblem: a file is missing, cannot be published, or occurs twice.
+    :raises FileProblem: a file is missing, cannot be published, or differs from another one of its
+        name.
     """
     index_files: list[Path] = []
     archives: list[Path] = []
