@@ -56,6 +56,7 @@ class WorkRecord(Generic[Item, Value]):
         purpose, or another wheelfit, are ignored.
     :param key: returns a digest of an item's inputs, with the content of files, as `digest_of`. An
         item whose key cannot be read (OSError) is done again.
+    :param to_data: returns a value as plain data, for JSON.
     :param from_data: returns the value of plain data; None if it is outdated, as when its file no
         longer exists.
     :param sign: returns the signature of a text; with a secret of the user it proves that the user

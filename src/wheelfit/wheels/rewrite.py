@@ -120,6 +120,7 @@ def rewrite(
     :param source: a wheel; may be the destination too.
     :param destination: the new wheel; its name determines the name of dist-info.
     :param replace_members: path inside the new wheel to content, for old and new members.
+    :param remove: paths inside the old wheel.
     :param rename_folders: old to new name of folders at the top (B-43).
     :param open_source: the source, if it is open already; stays open.
     :return: notes on further changes, repairs and omitted checks, one sentence each.

@@ -239,7 +239,7 @@ def derive_bounds(
 def _verdict(
     release: ReleaseSymbols, libraries: frozenset[str], symbols: frozenset[str]
 ) -> ReleaseVerdict:
-    """Return the verdict on a release."""
+    """Return the verdict on a release, from the libraries and their symbols that are used."""
     if release.undecided:
         return ReleaseVerdict(release.version, release.origin, undecided=release.undecided)
     missing_libraries = tuple(sorted(libraries - release.libraries))
