@@ -447,6 +447,14 @@ class TestOtherFileSystems:
         with raises_code("file-conflict", match="belongs to demo 2"):
             bench.install(bench.wheel("other", "1", files={"SAME.py": "x"}), file_system=disk)
 
+    @pytest.mark.parametrize("path", ["SAME.py", "Lib/x.py", "LIB"])
+    def test_case_in_two_wheels(self, bench: Bench, path: str) -> None:
+        """Where case is ignored, names that differ in it alone are one file."""
+        one = bench.wheel("one", "1", files={"same.py": "1", "lib/X.py": "1"})
+        two = bench.wheel("two", "1", files={path: "2"})
+        with raises_code("file-conflict", match="is also in one-1"), bench.untouched():
+            bench.install(one, two, file_system=CaseInsensitiveFileSystem())
+
     def test_composed_letters(self, bench: Bench) -> None:
         """Where case is ignored, letters that compose only in lower case are equal as well."""
         disk = CaseInsensitiveFileSystem()

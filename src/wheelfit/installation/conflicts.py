@@ -254,32 +254,36 @@ class _ExistingFiles:
         return owners
 
     def reserve(
-        self, folder: str, group: _Group, where: str
+        self, folder: str, group: _Group, wheel_name: str
     ) -> Iterator[tuple[str, _Conflict | None]]:
         """Reserve the paths of the files in one folder.
 
         Yields the name of each file that exists already with the same content, with None, and of
         each file whose path is taken, with the conflict.
         """
-        taken = self._reserved_files.setdefault(folder, {})
-        wheel_above = self._file_above(folder)
+        taken = self._reserved_files.setdefault(self._key(folder), {})
+        wheel_above = self._file_above(self._key(folder))
         existing_names = self._listing(folder)
         obstacle = None if existing_names is not None else self._obstacle_above(folder)
         if not (taken or wheel_above or obstacle) and self._is_free(folder, group.names):
-            taken.update(zip(group.names, zip(repeat(where), group.contents), strict=False))
-            self._reserve_folder(folder, where)
+            taken.update(zip(group.names, zip(repeat(wheel_name), group.contents), strict=False))
+            self._reserve_folder(self._key(folder), wheel_name)
             return
         spellings: dict[str, str] = {}
         for name, content in zip(group.names, group.contents, strict=True):
             path = f"{folder}{os.sep}{name}"
-            if (earlier := taken.get(name)) is not None and content and earlier[1] == content:
+            if (
+                (earlier := taken.get(self._key(name))) is not None
+                and content
+                and earlier[1] == content
+            ):
                 yield name, None
                 continue
             owner = wheel_above if earlier is None else earlier[0]
-            if owner := owner or self._reserved_folders.get(path, ""):
+            if owner := owner or self._reserved_folders.get(self._key(path), ""):
                 yield name, _Conflict(f"{path} is also in {owner}")
                 continue
-            taken[name] = where, content
+            taken[self._key(name)] = wheel_name, content
             existing = obstacle
             if existing_names:
                 spelled = name if name in existing_names else None
@@ -295,7 +299,11 @@ class _ExistingFiles:
                 yield name, None
             elif (conflict := self._conflict_with(existing)) is not None:
                 yield name, conflict
-        self._reserve_folder(folder, where)
+        self._reserve_folder(self._key(folder), wheel_name)
+
+    def _key(self, path: str) -> str:
+        """Return a name or path as it is compared."""
+        return fold_name(path) if self._ignores_case else path
 
     def _is_free(self, folder: str, names: Sequence[str]) -> bool:
         """Return whether no existing file is in the way, which is nearly always true."""
@@ -308,9 +316,9 @@ class _ExistingFiles:
             self._removed_files.get(folder, _NO_NAMES)
         )
 
-    def _reserve_folder(self, folder: str, where: str) -> None:
+    def _reserve_folder(self, folder: str, wheel_name: str) -> None:
         while folder not in self._reserved_folders:
-            self._reserved_folders[folder] = where
+            self._reserved_folders[folder] = wheel_name
             folder, name = os.path.split(folder)
             self._reserved_subfolders.setdefault(folder, set()).add(name)
 
@@ -357,7 +365,7 @@ class _ExistingFiles:
         return path if not is_real_folder(path) or self._has_remaining(path) else None
 
     def _is_removed(self, path: str) -> bool:
-        folder, name = os.path.split(fold_name(path) if self._ignores_case else path)
+        folder, name = os.path.split(self._key(path))
         return name in self._removed_files.get(folder, _NO_NAMES)
 
     def _has_remaining(self, folder: str) -> bool:
