@@ -290,7 +290,7 @@ def _staying(plan: Plan, environment: Environment) -> tuple[Installed, ...]:
     staying = tuple(entry for key, entry in installed.items() if key not in removed_keys)
     replaced = {pin.name for pin in plan.install}
     added = [entry for entry in staying if entry.name in replaced and not entry.outside]
-    if added or not installed.keys() >= removed_keys | kept_keys:
+    if added or not (removed_keys | kept_keys) <= installed.keys():
         raise PlanOutdated(
             "the environment was changed since the plan was made",
             where=environment.name,

@@ -312,9 +312,7 @@ class _ExistingFiles:
         ):
             return False
         existing_names = (self._listing(folder) or _NO_NAMES).intersection(names)
-        return not existing_names or existing_names.issubset(
-            self._removed_files.get(folder, _NO_NAMES)
-        )
+        return existing_names.issubset(self._removed_files.get(folder, _NO_NAMES))
 
     def _reserve_folder(self, folder: str, wheel_name: str) -> None:
         while folder not in self._reserved_folders:

@@ -173,12 +173,7 @@ class UnusableLibraries:
     def _extras_with_libraries(self) -> Iterator[str]:
         """Yield requirements with extras for accelerators, as they are typed."""
         for pin in self._remedies.resolution.pins:
-            if not (
-                pin.requested
-                and pin.extras
-                and pin.core
-                and pin.name in self._remedies.users_of_libraries
-            ):
+            if not (pin.requested and pin.core and pin.name in self._remedies.users_of_libraries):
                 continue
             extras = needs_of_extras(pin.core, self._remedies.context.environment).keys()
             for extra in sorted(pin.extras & extras):
