@@ -214,7 +214,7 @@ def _newest_python(release: PlannedRelease) -> Python:
         for wheel in release.wheels
         for tag in wheel.filename.tags
         for python in PYTHONS
-        if tag.interpreter == f"cp{python[0]}{python[1]}" and tag.abi != "abi3"
+        if tag.interpreter == f"cp{python[0]}{python[1]}" and tag.abi not in ("abi3", "abi3t")
     }
     return max(pythons or (python for python, micro in PYTHONS.items() if micro > 2))
 

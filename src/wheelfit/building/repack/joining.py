@@ -55,17 +55,20 @@ class JoinableWheel:
 
 
 def _includes_later(tag: Tag, python: str) -> bool:
-    """Return whether a tag is for a Python because it is for its own and all later ones."""
+    """Return whether a tag is for a Python because it is for its own and all later ones.
+
+    The stable ABI of free-threaded Pythons has the tag ``abi3t`` (PEP 803).
+    """
     first, considered = _PYTHON.fullmatch(tag.interpreter), _PYTHON.fullmatch(python)
     if first is None or considered is None or int(first[1] or 0) > int(considered[1] or 0):
         return False
-    return tag.abi == "none" or (tag.abi == "abi3" and not python.endswith("t"))
+    return tag.abi in ("none", "abi3t" if python.endswith("t") else "abi3")
 
 
 def python_of(tag: Tag) -> str:
     """Return the Python of a tag, such as ``cp313``, or ``cp313t`` for a free-threaded one."""
     free_threaded = f"{tag.interpreter}t"
-    return free_threaded if tag.abi == free_threaded else tag.interpreter
+    return free_threaded if tag.abi in (free_threaded, "abi3t") else tag.interpreter
 
 
 def _unversioned_platform(platform: str) -> str:
