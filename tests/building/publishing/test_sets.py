@@ -217,6 +217,8 @@ def test_a_release_has_all_wheels_of_its_matrix(tmp_path: Path) -> None:
         ("cp311-abi3-win_amd64", "3.13", "win_amd64", True),
         ("cp311-abi3-win_amd64", "3.14t", "win_amd64", False),
         ("cp311-abi3-win_amd64", "3.10", "win_amd64", False),
+        ("cp315-abi3t-win_amd64", "3.16t", "win_amd64", True),
+        ("cp315-abi3t-win_amd64", "3.16", "win_amd64", False),
         ("cp313-cp313-manylinux_2_28_x86_64", "3.13", "manylinux_x86_64", True),
         ("cp313-cp313-linux_x86_64", "3.13", "manylinux_x86_64", True),
         ("cp313-cp313-musllinux_1_2_x86_64", "3.13", "manylinux_x86_64", False),

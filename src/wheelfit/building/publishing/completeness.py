@@ -199,10 +199,8 @@ def _fits_python(tag: Tag, python: str) -> bool:
     is_free_threaded = python.endswith("t")
     job_minor = int(python.removesuffix("t").partition(".")[2])
     minor = int(parsed[3]) if parsed[3] else 0
-    if tag.abi == "none":
+    if tag.abi in ("none", "abi3t" if is_free_threaded else "abi3"):
         return minor <= job_minor
-    if tag.abi == "abi3":
-        return minor <= job_minor and not is_free_threaded
     return tag.abi == f"cp3{job_minor}{'t' * is_free_threaded}"
 
 
