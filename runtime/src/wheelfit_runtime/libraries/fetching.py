@@ -144,19 +144,23 @@ def _without_metapackage(
 
     :raises NoFit: only the metapackage has some versions, or the index has no compatible wheels.
     """
-    components = request.family.components
+    components, metapackage = request.family.components, request.family.metapackage
     is_exact = len(span.low) == MAX_NUMBERS
-    if request.family.metapackage and not is_exact:
+    # The index may also lack another project, which the message names.
+    lacks_metapackage = isinstance(error, ProjectNotFound) and error.message.endswith(
+        f" {metapackage}"
+    )
+    if metapackage and not is_exact:
         if all(components[name].has_version_of_family for name in projects):
             with suppress(NoFit):
                 return _of_one_minor(machine, projects, span, transport, progress)
-        elif isinstance(error, ProjectNotFound):
+        elif lacks_metapackage:
             available = (
                 name for name, component in components.items() if component.has_version_of_family
             )
             error.hint = (
-                f"add {request.family.metapackage} to the index, which names the wheels of one "
-                f"version; without it only these are available: {', '.join(available)}"
+                f"add {metapackage} to the index, which names the wheels of one version; without "
+                f"it only these are available: {', '.join(available)}"
             )
     raise error
 

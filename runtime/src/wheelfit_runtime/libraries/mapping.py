@@ -127,6 +127,8 @@ def _loaded_from_elsewhere(
 ) -> dict[str, str]:
     """Return the paths of libraries that are mapped already, by SONAME; they are used instead.
 
+    Warn of those that are other builds.
+
     :param paths: the paths of the libraries to load, by SONAME.
     :raises EnvironmentUnavailable: ``another-library-loaded``; one conflicts with a mapped library.
     """
