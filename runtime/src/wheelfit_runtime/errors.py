@@ -48,7 +48,7 @@ class WheelfitError(Exception):
     :param note: further explanation; may have several lines.
     :param hint: what to do next.
     :param details: the facts for programs, as plain data; only for codes whose row in the table has
-        a `Row.details_key`.
+        `CodeProperties.details_key`.
     """
 
     reference: Code = "error"
