@@ -133,8 +133,8 @@ class HostChoice:
         scrub = Scrubber.of(SystemView(environ=environ)).text
         # P-73; options are in the manifest.
         overrides = [text for text in machine.overrides if not text.startswith("--")]
+        detections = self._provider_detections()
         if host is None:
-            detections = self._provider_detections()
             for name in machine.namespaces:
                 if detection := machine.disabled_detection(name) or machine.detect(name):
                     detections[name] = detection
@@ -149,7 +149,6 @@ class HostChoice:
         else:
             file, stated = host.file, host.file.environment
             stated_namespaces = {provider.namespace for provider in file.providers}
-            detections = self._provider_detections()
             for namespace in stated_namespaces:
                 detections.pop(namespace, None)
             added = HostFile.from_detections(detections.values(), overrides=overrides, scrub=scrub)

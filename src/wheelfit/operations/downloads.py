@@ -107,8 +107,10 @@ def several_at_once(
 
 
 @contextmanager
-def named_by_origin(pins: Sequence[Pin], paths: Mapping[NormalizedName, Path]) -> Iterator[None]:
-    """Replace temporary copies of wheels by their sources in errors of the block."""
+def naming_sources_in_errors(
+    pins: Sequence[Pin], paths: Mapping[NormalizedName, Path]
+) -> Iterator[None]:
+    """Name the sources of wheels in errors of the block, in place of their temporary copies."""
     try:
         yield
     except WheelfitError as error:
@@ -125,5 +127,5 @@ def _fetch(pin: Pin, candidates: Candidates, folder: Path, transfers: Transfers)
     # Opened like a plain wheel: a missing document makes this wheel invalid (F-27) and not the
     # whole installation.
     filename = parse_wheel_filename(pin.filename.plain)
-    with named_by_origin([pin], {pin.name: path}), WheelArchive(path, filename) as wheel:
+    with naming_sources_in_errors([pin], {pin.name: path}), WheelArchive(path, filename) as wheel:
         return candidates.metadata_disagreement(pin.choice, wheel.variant_document()) or path

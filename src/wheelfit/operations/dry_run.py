@@ -97,8 +97,8 @@ def _wheels_to_read(
 ) -> list[Pin]:
     """Return the wheels to read: with ``--offline`` all, else local ones that may be refused.
 
-    Cached wheels were verified when they were stored. In an empty environment there are no
-    conflicts.
+    Cached wheels were verified when they were stored, so that only their startup files or a
+    conflict can be refused. In an empty environment there are no conflicts.
     """
     folders = change.environment.schemes.libraries()
     is_empty = not any(name for folder in folders if folder.is_dir() for name in folder.iterdir())
@@ -106,7 +106,7 @@ def _wheels_to_read(
     return [
         pin
         for pin in planned.install
-        if (pin.file.origin is None or pin.file.origin.is_built)
+        if (pin.file.origin is None or pin.file.origin.is_built)  # else it has no wheel yet
         and (
             request.offline or (sizes[pin.name].is_on_disk and (reads_cached or pin.file.is_local))
         )

@@ -42,6 +42,7 @@ def batch_for(sizes: Sequence[int], workers: Workers) -> int:
     """Return the number of files that a worker gets at a time: several if they are small."""
     if not sizes or sum(sizes) / len(sizes) > _SMALL_SIZE:
         return 1
+    # Each worker gets several batches, so that all workers end at about the same time.
     return max(1, min(_MAX_BATCH, len(sizes) // (8 * workers.count())))
 
 
@@ -156,10 +157,9 @@ def _with_requested_paths(
         return replace(outcome.value, source=job.source, path=path)
     error = outcome.error
     assert error is not None  # noqa: S101 - an outcome has a value or an error
-    absolute_job = outcome.item
     for absolute, requested in (
-        (str(absolute_job.source), job.source),
-        (str(absolute_job.folder), job.folder),
+        (str(outcome.item.source), job.source),
+        (str(outcome.item.folder), job.folder),
     ):
         if error.where is not None and error.where.startswith(absolute):
             error.where = f"{requested}{error.where.removeprefix(absolute)}"

@@ -19,7 +19,7 @@ from wheelfit.locking.export.contents import Contents, TargetDescription, conten
 from wheelfit.locking.export.cyclonedx import cyclonedx_document
 from wheelfit.locking.export.requirements import requirements_text
 from wheelfit.locking.stand_ins import stand_in_of
-from wheelfit.operations.downloads import download, named_by_origin
+from wheelfit.operations.downloads import download, naming_sources_in_errors
 from wheelfit.operations.files import new_folder, source_date_epoch, write_atomically
 from wheelfit.operations.lock_files import LockChoiceRequest, naming_machine_in_errors, open_lock
 from wheelfit.operations.plain_data import plain_fields, plain_report
@@ -269,7 +269,7 @@ class _Exporter:
                 for pin, reason in rejected:  # F-93: the next wheel takes its place
                     candidates.candidates.reject(pin.filename, reason)
                 selection = candidates.select()
-            with named_by_origin(pins, paths):
+            with naming_sources_in_errors(pins, paths):
                 copies = {pin.name: _copy(pin, paths[pin.name], folder) for pin in pins}
         return selection, copies
 
