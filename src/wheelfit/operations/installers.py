@@ -119,11 +119,15 @@ def read_command(words: Sequence[str]) -> ToolCommand:
         return ToolCommand()
     tool = match[1].lower().removesuffix("x")
     options: dict[str, list[str]] = {}
-    subcommand = ""
+    subcommands = ["tool", "run"] if match[1].lower() == "uvx" else []
+    may_be_value = False  # of an option that is unknown here
     rest = iter(words[1:])
     for word in rest:
-        if word == "--":
+        runs_program = subcommands[:1] == ["run"] or subcommands[:2] == ["tool", "run"]
+        is_program = runs_program and not word.startswith("-") and not may_be_value
+        if word == "--" or is_program:  # what follows are arguments of the program
             break
+        may_be_value = False
         option, equals, value = word.partition("=")
         short = _SHORT_OPTIONS.get(word[:2])
         if short is not None and not word.startswith("--"):
@@ -133,10 +137,12 @@ def read_command(words: Sequence[str]) -> ToolCommand:
             options.setdefault(long, []).append(value if equals else next(rest, ""))
         elif long in _SWITCHES:
             options.setdefault(long, [])
-        elif not word.startswith("-"):
-            subcommand = subcommand or word
+        elif word.startswith("-"):
+            may_be_value = not equals
+        else:
+            subcommands.append(word)
     values_by_name = {name: tuple(values) for name, values in options.items()}
-    return ToolCommand(tool, values_by_name, subcommand)
+    return ToolCommand(tool, values_by_name, subcommands[0] if subcommands else "")
 
 
 def _option(text: str, tool: str) -> str:
