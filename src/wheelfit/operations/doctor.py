@@ -24,7 +24,7 @@ from wheelfit_runtime.platforms.scrubbing import Scrubber
 from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from wheelfit.core.target import Target
     from wheelfit.doctor.environment import EnvironmentContents
@@ -57,7 +57,10 @@ def diagnose(request: DoctorRequest, context: Context) -> Diagnosis:
 
     :raises UsageError: the request names several machines, or an unknown kind of finding.
     """
-    _check_codes((*request.only, *request.ignore))
+    for code in (*request.only, *request.ignore):
+        if code not in DIAGNOSES:
+            hint = did_you_mean(code, DIAGNOSES, "docs/reference/doctor.md lists them")
+            raise UsageError(f"unknown finding {code!r}", hint=hint)
     if request.replay and request.host:
         raise UsageError("--replay and --for both name a machine", hint="choose one")
     if request.runtime is not None and (request.replay or request.host):
@@ -87,13 +90,6 @@ def diagnose(request: DoctorRequest, context: Context) -> Diagnosis:
     own = (location.finding(OWN_REQUIREMENT_UNMET, str(requirement)) for requirement in unmet)
     diagnosis = replace(diagnosis, findings=(*own, *diagnosis.findings))
     return diagnosis.reduced(only=request.only, ignore=request.ignore)
-
-
-def _check_codes(codes: Iterable[str]) -> None:
-    for code in codes:
-        if code not in DIAGNOSES:
-            hint = did_you_mean(code, DIAGNOSES, "docs/reference/doctor.md lists them")
-            raise UsageError(f"unknown finding {code!r}", hint=hint)
 
 
 def _diagnose_process(number: int) -> Diagnosis:

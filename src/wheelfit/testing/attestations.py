@@ -101,7 +101,7 @@ class SigningAuthority:
         return {"XDG_CACHE_HOME": str(folder)}
 
     def _trusted_root(self) -> dict[str, object]:
-        period = {"start": _timestamp(self._now - timedelta(hours=1))}
+        period = {"start": (self._now - timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")}
 
         def log(key: _Key) -> dict[str, object]:
             public = {
@@ -250,7 +250,3 @@ def _der(tag: int, content: bytes) -> bytes:
         return bytes([tag, size]) + content
     length = size.to_bytes((size.bit_length() + 7) // 8)
     return bytes([tag, 0x80 + len(length)]) + length + content
-
-
-def _timestamp(time: datetime) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
