@@ -74,7 +74,7 @@ def test_lists_of_commands_are_narrow(
 ) -> None:
     """Every list of commands fits into 80 columns."""
     monkeypatch.setenv("COLUMNS", "80")
-    heads = [name.split() for top in COMMANDS for name, _ in find_command(top).heads(top)]
+    heads = [name.split() for top in COMMANDS for name, _ in find_command(top).parents(top)]
     for words in ([], ["--help", "all"], *heads):
         assert main(words) == 0
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
@@ -85,7 +85,7 @@ def test_list_of_subcommands(
 ) -> None:
     """A command with subcommands lists them; each has its own help."""
     monkeypatch.setenv("COLUMNS", "120")
-    heads = [pair for name in COMMANDS for pair in find_command(name).heads(name)]
+    heads = [pair for name in COMMANDS for pair in find_command(name).parents(name)]
     assert len(heads) > 5
     for name, head in heads:
         assert main(name.split()) == 0

@@ -11,7 +11,7 @@ from error_codes import raises_code
 from wheelfit.core.agreements import (
     AGREEMENTS,
     DATA_VERSION,
-    Agreed,
+    AgreedValue,
     Agreement,
     agreements_named,
     common_values,
@@ -100,18 +100,18 @@ class TestAgreed:
     def test_objection(self, value: str, objection: str | None) -> None:
         """A build for another value is refused, with the reason."""
         cuda_12 = build("nvidia :: cuda_version_lower_bound :: 12.0")
-        assert Agreed(BY_NAME["cuda"], value).objection(cuda_12) == objection
+        assert AgreedValue(BY_NAME["cuda"], value).objection(cuda_12) == objection
 
     def test_who_decided(self) -> None:
         """The reason names who decided, once that is known."""
-        agreed = Agreed(BY_NAME["rocm"], "5", "because of torch")
+        agreed = AgreedValue(BY_NAME["rocm"], "5", "because of torch")
         assert agreed.objection(
             build("amd :: rocm_version :: 6.4", "amd :: rocm_version :: 7.0")
         ) == ("is built for ROCm 6 or 7, this environment has ROCm 5 because of torch")
 
     def test_a_build_without_a_say(self) -> None:
         """What says nothing of a feature goes with every value."""
-        assert Agreed(BY_NAME["cuda"], "13").objection(build()) is None
+        assert AgreedValue(BY_NAME["cuda"], "13").objection(build()) is None
 
 
 def test_common() -> None:

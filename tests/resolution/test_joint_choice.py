@@ -9,7 +9,7 @@ import pytest
 from packaging.utils import canonicalize_name
 from resolution.releases import add_release, installed_build, reasons
 
-from wheelfit.core.agreements import AGREEMENTS, Agreed, Agreement
+from wheelfit.core.agreements import AGREEMENTS, AgreedValue, Agreement
 from wheelfit.core.labels import Label
 from wheelfit.core.ordering import Preferences
 from wheelfit.core.properties import parse_feature
@@ -111,9 +111,9 @@ class TestWithinOneVersion:
             for pin in resolution.pins
         }
 
-        requested: list[tuple[Agreed, ...]] = []
+        requested: list[tuple[AgreedValue, ...]] = []
 
-        def choose(agreed: tuple[Agreed, ...], *_: object) -> Attempt[str]:
+        def choose(agreed: tuple[AgreedValue, ...], *_: object) -> Attempt[str]:
             requested.append(agreed)
             return Attempt(agreed, chosen, tuple, "the set")
 

@@ -105,7 +105,7 @@ class Command(NamedTuple):
         for word, command in self.subcommands.items():
             yield from command.leaves(f"{name} {word}")
 
-    def heads(self, name: str) -> Iterator[tuple[str, Command]]:
+    def parents(self, name: str) -> Iterator[tuple[str, Command]]:
         """Yield the commands that have subcommands, with all words of their names.
 
         :param name: its own name, with the words before it.
@@ -113,7 +113,7 @@ class Command(NamedTuple):
         if self.subcommands:
             yield name, self
         for word, command in self.subcommands.items():
-            yield from command.heads(f"{name} {word}")
+            yield from command.parents(f"{name} {word}")
 
     def command_line_options(self) -> Iterator[Option]:
         """Yield the options and arguments of the command line, once for each name."""

@@ -31,7 +31,7 @@ def _command_groups(commands: Mapping[str, Command]) -> list[list[tuple[str, Com
     """Return the commands with subcommands, with their full names, one list for each depth."""
     groups_by_depth: dict[int, list[tuple[str, Command]]] = {}
     for top, command in commands.items():
-        for name, group in command.heads(top):
+        for name, group in command.parents(top):
             groups_by_depth.setdefault(name.count(" "), []).append((name, group))
     return [groups_by_depth[depth] for depth in sorted(groups_by_depth)]
 
@@ -225,7 +225,7 @@ def _fish(commands: Mapping[str, Command]) -> Iterator[str]:
     yield "complete -c wheelfit -n 'not contains -- -- (commandline -opc)' -f"
     for name, command in commands.items():
         yield _fish_row("", f"-f -a {name}", command.summary)
-        for group, parent in command.heads(name):
+        for group, parent in command.parents(name):
             for word, subcommand in parent.subcommands.items():
                 group_path = f"{group.replace(' ', '/')}/"
                 yield _fish_row(group_path, f"-f -a {word}", subcommand.summary)

@@ -71,7 +71,7 @@ AGREEMENTS: tuple[Agreement, ...] = tuple(
 """The built-in agreements."""
 
 
-class Agreed(NamedTuple):
+class AgreedValue(NamedTuple):
     """The value of an agreement in an environment."""
 
     agreement: Agreement

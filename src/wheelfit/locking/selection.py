@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from packaging.version import Version
 
-    from wheelfit.core.agreements import Agreed
+    from wheelfit.core.agreements import AgreedValue
     from wheelfit.core.labels import Label
     from wheelfit.core.markers import Marker
     from wheelfit.core.properties import PropertySet
@@ -281,7 +281,7 @@ class LockCandidates:
         roots = {} if self._roots is None else self._roots
         context = replace(self.candidates.context, preferred_builds=preferred_builds)
 
-        def choose(agreed: tuple[Agreed, ...], *_: object) -> Attempt[_Walk] | RefusedAttempt:
+        def choose(agreed: tuple[AgreedValue, ...], *_: object) -> Attempt[_Walk] | RefusedAttempt:
             """Implement `Choose`; the effort is ignored, as a package has only one version."""
             candidates = self.candidates.within(replace(context, agreed=agreed))
             walk = self._walked(candidates, only)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.core.abi_dependency import KnownVersions
-    from wheelfit.core.agreements import Agreed
+    from wheelfit.core.agreements import AgreedValue
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
     from wheelfit.sources.page import ProjectPage
@@ -28,7 +28,7 @@ class ChoiceContext(Struct, frozen=True):
     """Versions of packages that builds may be made for (P-51); None: only those that the user
     declares, as nothing is chosen yet.
     """
-    agreed: tuple[Agreed, ...] = ()
+    agreed: tuple[AgreedValue, ...] = ()
     """Values that every build must be compatible with, such as CUDA 12; one of each agreement."""
     preferred_builds: Mapping[NormalizedName, tuple[Label, PropertySet]] = field(
         default_factory=dict

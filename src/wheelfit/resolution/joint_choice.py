@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from msgspec import Struct, field
 
-from wheelfit.core.agreements import Agreed, Agreement, common_values, value_key
+from wheelfit.core.agreements import AgreedValue, Agreement, common_values, value_key
 from wheelfit.core.properties import EMPTY, PropertySet
 from wheelfit.errors import NoConsistentSet
 from wheelfit_runtime.wording import listed
@@ -96,7 +96,7 @@ class ChosenBuild(Struct, frozen=True):
 class Attempt(Struct, Generic[Solution], frozen=True):
     """A set of builds with some agreed values."""
 
-    agreed: tuple[Agreed, ...]
+    agreed: tuple[AgreedValue, ...]
     """The agreed values; empty for the free choice."""
     chosen: Mapping[NormalizedName, ChosenBuild]
     """Everything that would be in the environment."""
@@ -110,7 +110,7 @@ class Attempt(Struct, Generic[Solution], frozen=True):
 class RefusedAttempt(Struct, frozen=True):
     """A failed attempt: no set of builds has the agreed values."""
 
-    agreed: tuple[Agreed, ...]
+    agreed: tuple[AgreedValue, ...]
     make_error: Callable[[], WheelfitError]
     """Returns an error that states the reason."""
     examined_properties: Callable[[], Iterable[PropertySet]]
@@ -217,7 +217,8 @@ def outcomes_of(
 
 
 Choose: TypeAlias = (
-    "Callable[[tuple[Agreed, ...], Effort, Solution | None], Attempt[Solution] | RefusedAttempt]"
+    "Callable[[tuple[AgreedValue, ...], Effort, Solution | None], "
+    "Attempt[Solution] | RefusedAttempt]"
 )
 """Chooses one set. Its arguments: the agreed values, the effort, and the free choice (None while
 that is chosen)."""
@@ -346,7 +347,7 @@ class _AgreementSearch(Struct, Generic[Solution]):
             raise self._error(reported)
         return self._best(self._agreeing)
 
-    def forced(self, best: Attempt[Solution], agreed: Agreed) -> ForcedValue:
+    def forced(self, best: Attempt[Solution], agreed: AgreedValue) -> ForcedValue:
         return ForcedValue(*self._reasons(best, agreed), self._changes(best, agreed))
 
     # --- search ---------------------------------------------------------------------
@@ -405,7 +406,7 @@ class _AgreementSearch(Struct, Generic[Solution]):
             ) or self._attempts == _MAX_ATTEMPTS:
                 continue
             self._attempts += 1
-            agreed = Agreed(agreement, value, exempts_installed=kept_values is not None)
+            agreed = AgreedValue(agreement, value, exempts_installed=kept_values is not None)
             next_attempt = self._choose(
                 (*attempt.agreed, agreed), self._effort, self._free.solution
             )
@@ -507,7 +508,7 @@ class _AgreementSearch(Struct, Generic[Solution]):
     # --- reasons ------------------------------------------------------------------------
 
     def _reasons(
-        self, best: Attempt[Solution], agreed: Agreed
+        self, best: Attempt[Solution], agreed: AgreedValue
     ) -> tuple[tuple[NormalizedName, ...], tuple[str, ...]]:
         """Return the packages that made a value the best, and the reasons in clauses."""
         for get_offers in (attrgetter("offers"), _compatible_offers):
@@ -520,7 +521,7 @@ class _AgreementSearch(Struct, Generic[Solution]):
     def _bound_to_value(
         self,
         best: Attempt[Solution],
-        agreed: Agreed,
+        agreed: AgreedValue,
         get_offers: Callable[[ChosenBuild], Iterable[PropertySet]],
     ) -> tuple[tuple[NormalizedName, ...], tuple[str, ...]]:
         """Return the packages with builds for one value only, in clauses.
@@ -546,14 +547,14 @@ class _AgreementSearch(Struct, Generic[Solution]):
                 clauses.append(f"{name} {build.version} has only builds for {value_text}")
         return tuple(names), tuple(clauses)
 
-    def _rivals(self, agreed: Agreed) -> frozenset[str]:
+    def _rivals(self, agreed: AgreedValue) -> frozenset[str]:
         free_values = (
             agreed.agreement.values(build.properties) for build in self._free.chosen.values()
         )
         return frozenset().union(*free_values) - {agreed.value}
 
     def _advantage(
-        self, best: Attempt[Solution], agreed: Agreed
+        self, best: Attempt[Solution], agreed: AgreedValue
     ) -> tuple[list[NormalizedName], str]:
         """Return the advantage of the best set over the best set of another value."""
         others = [
@@ -591,7 +592,7 @@ class _AgreementSearch(Struct, Generic[Solution]):
                 return [name], f"{name} has a better build for {agreed}"
         return [], f"{agreed} is higher than {other}"
 
-    def _changes(self, best: Attempt[Solution], agreed: Agreed) -> tuple[Concession, ...]:
+    def _changes(self, best: Attempt[Solution], agreed: AgreedValue) -> tuple[Concession, ...]:
         """Return the changes caused by a value; those that no value explains count for each."""
         changes = []
         for name, build in sorted(best.chosen.items()):
@@ -655,7 +656,7 @@ class _AgreementSearch(Struct, Generic[Solution]):
         )
 
 
-def _with_packages(agreed: Agreed, names: Sequence[NormalizedName]) -> Agreed:
+def _with_packages(agreed: AgreedValue, names: Sequence[NormalizedName]) -> AgreedValue:
     return agreed._replace(because=f"because of {listed(names)}" if names else "")
 
 
@@ -673,12 +674,12 @@ def _is_bound(values: frozenset[str], rivals: frozenset[str]) -> bool:
     return bool(values) and values.isdisjoint(rivals)
 
 
-def _declares_value(chosen: ChosenBuild, agreed: Sequence[Agreed]) -> bool:
+def _declares_value(chosen: ChosenBuild, agreed: Sequence[AgreedValue]) -> bool:
     """Return whether a build declares a value for any of the agreements."""
     return any(value.agreement.values(chosen.properties) for value in agreed)
 
 
-def _is_compatible(chosen: ChosenBuild, agreed: Sequence[Agreed]) -> bool:
+def _is_compatible(chosen: ChosenBuild, agreed: Sequence[AgreedValue]) -> bool:
     """Return whether a package has a build that is compatible with some values."""
     offers = chosen.offers or (chosen.properties,)
     return any(all(value.objection(offer) is None for value in agreed) for offer in offers)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from wheelfit.core.agreements import Agreed
+    from wheelfit.core.agreements import AgreedValue
     from wheelfit.core.properties import PropertySet
     from wheelfit.resolution.builds import ReleaseBuild
     from wheelfit.resolution.candidates import Candidates
@@ -259,7 +259,7 @@ class _RequestResolver:
     # --- choosing one set -------------------------------------------------------------
 
     def _choose(
-        self, agreed: tuple[Agreed, ...], effort: Effort, free: _Solution | None
+        self, agreed: tuple[AgreedValue, ...], effort: Effort, free: _Solution | None
     ) -> Attempt[_Solution] | RefusedAttempt:
         """Return a set of builds with agreed values, as a `Choose` function."""
         candidates = self._candidates.within(replace(self._candidates.context, agreed=agreed))
