@@ -11,6 +11,7 @@ import pytest
 from building.publishing.session_index import Session, SessionServer, Upload
 from server.legacy import listed_files
 
+from wheelfit.building.publishing.answers import Answer
 from wheelfit.building.publishing.release_files import OutgoingFile, collect_files
 from wheelfit.building.publishing.sessions import SessionIndex, publish_in_sessions
 from wheelfit.errors import UploadRefused
@@ -142,6 +143,17 @@ def test_links_to_other_servers_are_not_followed(
     for links in faulty:
         with pytest.raises(InvalidPage, match=r"is missing, or of another server \["):
             client.publish({"links": links}, "fast 1.0")
+
+
+def test_notices_that_are_no_list(index: SessionServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release that failed is told by its status if the notices cannot be read."""
+    client = SessionIndex(index.root, None, pause=lambda _: None)
+    failed = b'{"status": "error", "notices": 5}'
+    answers = iter([Answer(202, "", {}, b""), Answer(200, "", {}, failed)])
+    monkeypatch.setattr(client, "_request", lambda *_, **__: next(answers))
+    links = {"publish": "publish", "session": "status"}
+    with pytest.raises(UploadRefused, match="it failed: its status is 'error'"):
+        client.publish({"links": links}, "fast 1.0")
 
 
 def test_a_page_for_people(index: SessionServer, files: tuple[OutgoingFile, ...]) -> None:

@@ -185,8 +185,9 @@ class SessionIndex:
             if status == done:
                 return
             if status not in working:
-                notices = "; ".join(map(str, content.get("notices") or ()))[:500]
-                reason = notices or f"its status is {status!r}"
+                notices = content.get("notices")
+                text = "; ".join(map(str, notices))[:500] if isinstance(notices, list) else ""
+                reason = text or f"its status is {status!r}"
                 raise failure_of(
                     Answer(400, f"it failed: {reason}", {}, b""), subject, redact(self.root)
                 )
