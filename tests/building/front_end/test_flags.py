@@ -90,6 +90,13 @@ def test_zig() -> None:
     assert found["CFLAGS"] == "-mcpu=generic+v8_2a"
 
 
+def test_a_folder_named_like_zig() -> None:
+    """Only the name of the compiler counts, not the folder that it is in."""
+    for command, flag in (("/opt/zig/gcc", "-march=x86-64-v3"), ("/opt/zig", "-mcpu=x86_64_v3")):
+        environ = {"CC": command, "PATH": ""}
+        assert told(environ, properties("x86_64 :: level :: v3"))["CFLAGS"] == flag
+
+
 def told(
     environ: dict[str, str], wanted: PropertySet, *further: str, machine: dict[str, str] = INTEL
 ) -> Mapping[str, str]:

@@ -115,7 +115,8 @@ def add(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
         return inputs
     if inputs.is_windows:
         return inputs.with_appended("CL", flags)
-    if "zig" in inputs.environ.get("CC", ""):
+    # The command may be an absolute path, whose folders mean nothing.
+    if any(Path(word).name.startswith("zig") for word in split_words(inputs.environ.get("CC", ""))):
         flags = tuple(map(_zig_flag, flags))
     option = _linker_option(properties, inputs)
     inputs = with_compiler_flags(inputs, flags)
