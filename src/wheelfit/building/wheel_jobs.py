@@ -109,12 +109,11 @@ def run_job(job: WheelJob) -> WheelJobResult:
     path, converted = _run_operation(job, notes.append)
     layout, lost = (None, ()) if converted is None else (converted.layout, converted.lost)
     if path is None:
-        path = job.source
         if job.copy_unchanged and job.folder.absolute() != job.source.parent.absolute():
             path = job.folder / job.source.name
             copy_wheel(job.source, path, overwrite=job.options.overwrite, sync=job.options.sync)
             return WheelJobResult(job.source, path, ("it is copied unchanged",), layout=layout)
-        return WheelJobResult(job.source, path, layout=layout, is_new=False)
+        return WheelJobResult(job.source, job.source, layout=layout, is_new=False)
     verified = job.options.verify_content
     if verified is None:
         verified = not any(text.endswith(UNVERIFIED) for text in notes)

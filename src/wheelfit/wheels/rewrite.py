@@ -48,8 +48,6 @@ _UNIX = 3
 _MODE = 0o100644 << 16
 _EXECUTABLE = 0o111 << 16
 _FOLDER = 0o40755 << 16 | 0x10
-_NOTHING: Mapping[str, bytes] = MappingProxyType({})
-_NO_FOLDERS: Mapping[str, str] = MappingProxyType({})
 
 
 VERIFIED_BY_DEFAULT = 64 << 20
@@ -104,9 +102,9 @@ def rewrite(
     source: Path,
     destination: Path,
     *,
-    replace_members: Mapping[str, bytes] = _NOTHING,
+    replace_members: Mapping[str, bytes] = MappingProxyType({}),
     remove: Iterable[str] = (),
-    rename_folders: Mapping[str, str] = _NO_FOLDERS,
+    rename_folders: Mapping[str, str] = MappingProxyType({}),
     options: RewriteOptions = RewriteOptions(),
     open_source: WheelArchive | None = None,
 ) -> tuple[str, ...]:

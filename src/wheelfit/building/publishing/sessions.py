@@ -130,8 +130,7 @@ class SessionIndex:
 
     def send_index_file(self, session: Mapping[str, Any], filename: str, data: bytes) -> None:
         """Send the ``-variants.json`` of a release."""
-        digest = hashlib.sha256(data).hexdigest()
-        self._send(session, filename, len(data), digest, data, [])
+        self._send(session, filename, len(data), hashlib.sha256(data).hexdigest(), data, [])
 
     def _send(
         self,
