@@ -263,9 +263,9 @@ def ssl_context() -> ssl.SSLContext:
     paths = ssl.get_default_verify_paths()
     if not (variables or paths.cafile or paths.capath):
         # A frozen application has the default paths of the system on which it was built.
-        for path in filter(os.path.isfile, BUNDLES):
-            context.load_verify_locations(path)
-            break
+        bundle = next(filter(os.path.isfile, BUNDLES), None)
+        if bundle is not None:
+            context.load_verify_locations(bundle)
     return context
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from wheelfit_runtime.errors import Fault, InvalidLock, InvalidPage
+from wheelfit_runtime.libraries.store import is_hash
 from wheelfit_runtime.libraries.versions import normalized
 from wheelfit_runtime.libraries.wheels import ListedWheel, safe_url, split_filename
 
@@ -93,7 +94,7 @@ def _resolve_link(base: str, link: str) -> tuple[str, str]:
 
 def _digest(value: object) -> str:
     text = str(value or "").lower()
-    return text if len(text) == 64 and not set(text) - set("0123456789abcdef") else ""
+    return text if is_hash(text) else ""
 
 
 def _from_html(text: str, url: str) -> list[ListedWheel]:

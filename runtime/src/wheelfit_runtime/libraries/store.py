@@ -21,7 +21,6 @@ import os
 from wheelfit_runtime.libraries.files import names_in, read_fields, stays_below
 from wheelfit_runtime.platforms.cache_folder import unsafe_folder
 
-_DIGITS = 64
 _HEXADECIMAL = frozenset("0123456789abcdef")
 
 
@@ -75,7 +74,7 @@ class StoredWheel:
 
 def is_hash(text: str) -> bool:
     """Return whether a text is a SHA-256 in lower case."""
-    return len(text) == _DIGITS and not set(text) - _HEXADECIMAL
+    return len(text) == 64 and not set(text) - _HEXADECIMAL
 
 
 class Store:

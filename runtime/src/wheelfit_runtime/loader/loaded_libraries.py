@@ -187,16 +187,12 @@ def _conflict(wanted: Library, mapped: Library) -> Conflict | None:
     # The SONAME of a removed file is unknown, but its name begins with it.
     has_same_name = wanted.soname and (
         mapped.soname == wanted.soname
-        or (mapped.replaced and _has_soname_prefix(mapped.name, wanted.soname))
+        or (mapped.replaced and f"{mapped.name}.".startswith(f"{wanted.soname}."))
     )
     if not has_same_name or is_same_library(wanted, mapped):
         return None
     reason = f"another {wanted.soname} is loaded already: {mapped.path}"
     return Conflict("error", wanted, mapped, reason)
-
-
-def _has_soname_prefix(name: str, soname: str) -> bool:
-    return name == soname or name.startswith(f"{soname}.")
 
 
 def _other_majors(wanted: Sequence[Library], mapped: Sequence[Library]) -> list[Conflict]:

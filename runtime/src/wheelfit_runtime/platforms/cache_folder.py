@@ -29,9 +29,8 @@ def default_cache_folder(environ: Mapping[str, str], home: str, platform: str) -
     configured = environ.get("WHEELFIT_CACHE_DIR")
     if configured:
         return configured
-    return _folder_for(
-        environ, home, platform, ("Cache", "Library/Caches", "XDG_CACHE_HOME", ".cache")
-    )
+    names = ("Cache", "Library/Caches", "XDG_CACHE_HOME", ".cache")
+    return _folder_for(environ, home, platform, names)
 
 
 def _folder_for(
