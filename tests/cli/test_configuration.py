@@ -384,6 +384,7 @@ PLUGIN = '[[provider]]\nnamespace = "a"\npackage = "{}"\nversions = ["{}"]\nplug
         ("provider = 1", "provider is not a list of tables; write [[provider]]", 1, None),
         ("[[provider]]\nnam = 1", "provider[0].nam is not a setting", 1, None),
         ('[[provider]]\nnamespace = "a"', "provider[0].package is missing", 1, None),
+        ('[shorthand.a]\nname = "b"', "shorthand.a.name is not a setting", 1, None),
         (PLUGIN.format("b/", "1"), "provider[0].package is not a valid package name", 1, None),
         (PLUGIN.format("b", "9" * 5000), "provider[0].versions has an invalid version", 1, None),
         ('[sources]\n"a b" = {index = "c"}', "sources.a b is not a valid package name", 2, None),

@@ -73,6 +73,8 @@ class _NamedTables(_TableList):
             path, part = f"{key}.{name}", place.part(key, name)
             if not isinstance(row, dict):
                 part.refuse(path, "is not a table")
+            if "name" in row:
+                part.refuse(f"{path}.name", "is not a setting")
             rows.append(self._parse(path, {**row, "name": name}, part))
         return tuple(rows)
 
