@@ -77,12 +77,11 @@ def host_differences(left: HostFile, right: HostFile, base: Target) -> tuple[Dif
 
 def _target_differences(left: Target, right: Target) -> Iterator[Difference]:
     yield Difference("interpreter", (_interpreter(left),), (_interpreter(right),))
-    left_parts, right_parts = _abis_and_platforms(left), _abis_and_platforms(right)
-    for path, left_tags, right_tags in zip(
-        ("abi", "platform"), left_parts, right_parts, strict=True
-    ):
-        yield Difference(path, left_tags, right_tags)
-    if left_parts == right_parts:
+    left_abis, left_platforms = _abis_and_platforms(left)
+    right_abis, right_platforms = _abis_and_platforms(right)
+    yield Difference("abi", left_abis, right_abis)
+    yield Difference("platform", left_platforms, right_platforms)
+    if left_abis == right_abis and left_platforms == right_platforms:
         yield Difference("tags", tuple(map(str, left.tags)), tuple(map(str, right.tags)))
     for name in sorted(left.environment.keys() | right.environment.keys()):
         if not name.startswith(("python_", "implementation_")):
