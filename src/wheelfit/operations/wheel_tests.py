@@ -24,6 +24,7 @@ from wheelfit.errors import UsageError, reporting_os_errors
 from wheelfit.operations.context import Context
 from wheelfit.operations.emulation import emulate, emulated_python, native_emulator
 from wheelfit.operations.install import InstallRequest, install
+from wheelfit.operations.plain_data import plain_report
 from wheelfit.operations.requests import SourceOptions, request_like
 from wheelfit.operations.select import SelectRequest, select
 from wheelfit.operations.temporary_folders import scratch_folder
@@ -87,13 +88,11 @@ class WheelTestsReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {
-            "version": 1,
-            "results": [
-                {**result.to_mapping(), "relative_time": self.relative_time(result)}
-                for result in self.results
-            ],
-        }
+        results = [
+            {**result.to_mapping(), "relative_time": self.relative_time(result)}
+            for result in self.results
+        ]
+        return plain_report(self, results=results)
 
 
 def _tags_of(filename: str) -> frozenset[object]:
@@ -211,8 +210,10 @@ def _test_wheel(
     context: Context,
 ) -> WheelResult:
     """Return the result of one wheel."""
+    document = None if wheel.label is None else read_wheel_document(wheel.path)
     with scratch_folder() as folder:
-        machine = _choose_test_machine(wheel, interpreter, folder, request, context)
+        machines = _TestMachines(wheel, document, interpreter, request, context)
+        machine = machines.choose(folder)
         result = WheelResult(
             filename=wheel.filename,
             label=None if wheel.label is None else str(wheel.label),
@@ -264,98 +265,88 @@ def _time_limits(texts: Sequence[str]) -> Mapping[str | None, float]:
 # --- the machine ----------------------------------------------------------------------------
 
 
-def _choose_test_machine(
-    wheel: OutgoingFile,
-    interpreter: _TestInterpreter,
-    folder: Path,
-    request: WheelTestsRequest,
-    context: Context,
-) -> _TestMachine:
-    """Return the machine that the tests of a wheel run on.
+@dataclass(frozen=True, slots=True)
+class _TestMachines:
+    """The machines that the tests of a wheel may run on: this one, emulated or described."""
 
-    :param folder: for fake drivers.
-    """
-    document = None if wheel.label is None else read_wheel_document(wheel.path)
-    must_emulate = interpreter.foreign is not None or request.emulate == "always"
-    objection = "" if must_emulate else _objection(wheel, document, interpreter, context)
-    if must_emulate or (objection and request.emulate == "auto"):
-        machine, reason = _emulated_machine(
-            wheel, document, interpreter, context, is_only=must_emulate
+    wheel: OutgoingFile
+    document: VariantDocument | None
+    """Its ``variant.json``; None for a plain wheel."""
+    interpreter: _TestInterpreter
+    request: WheelTestsRequest
+    context: Context
+
+    def choose(self, folder: Path) -> _TestMachine:
+        """Return the machine that the tests run on.
+
+        :param folder: for fake drivers.
+        """
+        request, environ = self.request, self.context.environ
+        must_emulate = self.interpreter.foreign is not None or request.emulate == "always"
+        objection = "" if must_emulate else self._objection()
+        if must_emulate or (objection and request.emulate == "auto"):
+            machine, reason = self._emulated(is_only=must_emulate)
+            if machine is not None:
+                return machine
+            objection = "; ".join(filter(None, (objection, reason)))
+        if objection and request.fake_drivers and not must_emulate:
+            variables = self._fake_drivers(folder)
+            reason = "there is no fake driver for that"
+            if variables:
+                reason = self._objection(variables)
+                if not reason:
+                    return _TestMachine("described", variables=variables)
+            objection = f"{objection}; {reason}"
+        if objection:
+            return _TestMachine(reason=objection)
+        is_described = bool(override_variables(environ)) or any(
+            name.startswith(_FAKE_PREFIX) for name in environ
         )
-        if machine is not None:
-            return machine
-        objection = "; ".join(filter(None, (objection, reason)))
-    if objection and request.fake_drivers and not must_emulate:
-        variables = _fake_drivers(wheel, document, folder, context)
-        reason = "there is no fake driver for that"
-        if variables:
-            reason = _objection(wheel, document, interpreter, context, variables)
-            if not reason:
-                return _TestMachine("described", variables=variables)
-        objection = f"{objection}; {reason}"
-    if objection:
-        return _TestMachine(reason=objection)
-    is_described = bool(override_variables(context.environ)) or any(
-        name.startswith(_FAKE_PREFIX) for name in context.environ
-    )
-    return _TestMachine("described" if is_described and wheel.label is not None else "machine")
+        is_variant = self.wheel.label is not None
+        return _TestMachine("described" if is_described and is_variant else "machine")
 
+    def _objection(self, variables: Mapping[str, str] = MappingProxyType({})) -> str:
+        """Return the reason why a machine does not support the wheel; empty if it does (F-90).
 
-def _objection(
-    wheel: OutgoingFile,
-    document: VariantDocument | None,
-    interpreter: _TestInterpreter,
-    context: Context,
-    variables: Mapping[str, str] = MappingProxyType({}),
-) -> str:
-    """Return the reason why a machine does not support a wheel; empty if it does (F-90).
+        :param variables: variables that describe another machine.
+        """
+        request = SelectRequest(
+            filenames=(self.wheel.filename,),
+            document=self.document,
+            python=self.interpreter.python,
+        )
+        (verdict,) = select(request, Context({**self.context.environ, **variables})).verdicts
+        return verdict.reason if verdict.verdict == "rejected" else ""
 
-    :param variables: variables that describe another machine.
-    """
-    request = SelectRequest(
-        filenames=(wheel.filename,), document=document, python=interpreter.python
-    )
-    (verdict,) = select(request, Context({**context.environ, **variables})).verdicts
-    return verdict.reason if verdict.verdict == "rejected" else ""
+    def _emulated(self, *, is_only: bool) -> tuple[_TestMachine | None, str]:
+        """Return the emulation that the wheel can run under, or why there is none.
 
+        :param is_only: whether emulation is the only way to run it.
+        """
+        emulator = self.interpreter.emulator
+        if emulator is None:
+            return None, "QEMU emulates no processor of this machine's architecture"
+        level = emulator.level_of(self.document, self.wheel.label)
+        feature = f"{emulator.architecture} :: {emulator.feature}"
+        if level is None:
+            return None, f"QEMU emulates values of {feature} only"
+        if level not in emulator.processors:
+            return None, f"QEMU emulates no processor of exactly {feature} :: {level}"
+        variables = emulator.override(level)
+        if why := self._objection(variables):
+            return None, why if is_only else ""
+        if emulator.find(self.context.environ) is None:
+            return None, (
+                f"{emulator.program}, which could emulate {feature} :: {level}, is not on PATH"
+            )
+        return _TestMachine("emulated", emulator.processors[level], variables), ""
 
-def _emulated_machine(
-    wheel: OutgoingFile,
-    document: VariantDocument | None,
-    interpreter: _TestInterpreter,
-    context: Context,
-    *,
-    is_only: bool,
-) -> tuple[_TestMachine | None, str]:
-    """Return the emulation that a wheel can run under, or why there is none.
-
-    :param is_only: whether emulation is the only way to run it.
-    """
-    emulator = interpreter.emulator
-    if emulator is None:
-        return None, "QEMU emulates no processor of this machine's architecture"
-    level = emulator.level_of(document, wheel.label)
-    feature = f"{emulator.architecture} :: {emulator.feature}"
-    if level is None:
-        return None, f"QEMU emulates values of {feature} only"
-    if level not in emulator.processors:
-        return None, f"QEMU emulates no processor of exactly {feature} :: {level}"
-    variables = emulator.override(level)
-    if why := _objection(wheel, document, interpreter, context, variables):
-        return None, why if is_only else ""
-    if emulator.find(context.environ) is None:
-        return None, f"{emulator.program}, which could emulate {feature} :: {level}, is not on PATH"
-    return _TestMachine("emulated", emulator.processors[level], variables), ""
-
-
-def _fake_drivers(
-    wheel: OutgoingFile, document: VariantDocument | None, folder: Path, context: Context
-) -> Mapping[str, str] | None:
-    """Return the variables for fake drivers that show the machine a wheel requires."""
-    if document is None or wheel.label is None:
-        return None
-    needed = document.variants.get(wheel.label, ())
-    return fake_machine(needed, folder / "drivers", context.environ)
+    def _fake_drivers(self, folder: Path) -> Mapping[str, str] | None:
+        """Return the variables for fake drivers that show the machine the wheel requires."""
+        if self.document is None or self.wheel.label is None:
+            return None
+        needed = self.document.variants.get(self.wheel.label, ())
+        return fake_machine(needed, folder / "drivers", self.context.environ)
 
 
 # --- the run -------------------------------------------------------------------------------
