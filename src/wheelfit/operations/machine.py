@@ -284,13 +284,11 @@ def options_in_effect(request: MachineOptions) -> tuple[str, ...]:
     Options of the configuration file are included.
     """
     fields = vars(request)
-    options = [
-        f"{option} {value}" for option, key in _REPEATED.items() for value in fields.get(key) or ()
-    ]
-    for option, (key, choices) in _CHOICES.items():
+    options = [f"{_option_of(key)} {value}" for key in _REPEATED for value in fields.get(key) or ()]
+    for key, choices in _CHOICES.items():
         if fields.get(key, choices[0]) != choices[0]:
-            options.append(f"{option} {fields[key]}")
-    options += [option for option, key in _SWITCHES.items() if fields.get(key)]
+            options.append(f"{_option_of(key)} {fields[key]}")
+    options += [_option_of(key) for key in _SWITCHES if fields.get(key)]
     return tuple(dict.fromkeys(options))
 
 
@@ -300,44 +298,40 @@ def read_options(words: Iterable[str]) -> dict[str, Any]:
     :param words: each option, followed by its value if it takes one.
     :raises ValueError: a word is no such option, or no such value.
     """
+    keys = {_option_of(key): key for key in (*_REPEATED, *_CHOICES, *_SWITCHES)}
     values: dict[str, Any] = {}
     remaining = iter(words)
     for option in remaining:
-        if option in _SWITCHES:
-            values[_SWITCHES[option]] = True
+        key = keys.get(option)
+        if key in _SWITCHES:
+            values[key] = True
             continue
         value = next(remaining, None)
-        if value is not None and option in _REPEATED:
-            key = _REPEATED[option]
+        if value is not None and key in _REPEATED:
             values[key] = (*values.get(key, ()), value)
-        elif option in _CHOICES and value in _CHOICES[option][1]:
-            values[_CHOICES[option][0]] = value
+        elif key is not None and value in _CHOICES.get(key, ()):
+            values[key] = value
         else:
             raise ValueError(f"{option} is not an option of a choice, or has no such value")
     return values
 
 
+def _option_of(key: str) -> str:
+    """Return the option that sets a field."""
+    return f"--{key.replace('_', '-')}"
+
+
 _CHOICES = {
-    "--devices": ("devices", ("all", "highest", "lowest", "any")),
-    "--rocm-compat": ("rocm_compat", ("exact", "same-major")),
+    "devices": ("all", "highest", "lowest", "any"),
+    "rocm_compat": ("exact", "same-major"),
 }
-"""Fields and values; the first value is the default."""
-_REPEATED = {
-    "--enable-provider": "enable_provider",
-    "--disable-provider": "disable_provider",
-    "--ignore-static": "ignore_static",
-    "--variant": "variant",
-    "--prefer": "prefer",
-    "--require": "require",
-    "--forbid": "forbid",
-    "--label": "label",
-    "--allow-mixed": "allow_mixed",
-}
-_SWITCHES = {
-    "--no-abi-dependency": "no_abi_dependency",
-    "--no-variants": "no_variants",
-    "--tpu-generation": "tpu_generation",
-}
+"""The values of fields with a choice; the first value is the default."""
+_REPEATED = (
+    "enable_provider", "disable_provider", "ignore_static", "variant", "prefer", "require",
+    "forbid", "label", "allow_mixed",
+)  # fmt: skip
+"""Fields with several values, for each of which the option is given."""
+_SWITCHES = ("no_abi_dependency", "no_variants", "tpu_generation")
 
 
 def _ignored_static(namespaces: Iterable[str]) -> frozenset[str]:
