@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from wheelfit.checking.releases import IndexFacts
     from wheelfit.checking.targets.each_wheel import WheelMapper
     from wheelfit.core.filename import Release
-    from wheelfit.core.labels import Label
 
 _DOCUMENT = "variant.json"
 _HINT = "name wheels, *-variants.json files, folders of them, or project:NAME for an index"
@@ -286,7 +285,8 @@ class _PathChecks:
             facts: WheelFacts | None
             if isinstance(checked, WheelfitError):
                 self.files.unchecked.append(UncheckedTarget.from_error(checked, str(wheel.path)))
-                facts = _unreadable_facts(wheel.path)
+                filename = wheel_filename_of(wheel.path.name)
+                facts = None if filename is None else WheelFacts(str(wheel.path), filename)
             else:
                 findings, facts = checked
                 self.findings += findings
@@ -343,7 +343,8 @@ class _PathChecks:
             return
         from wheelfit.checking.documents.document import check_variant_document
 
-        label = _label_of(path)
+        folder_name = wheel_filename_of(path.parent.name)  # of an unpacked wheel
+        label = None if folder_name is None else folder_name.label
         findings, document = check_variant_document(
             data,
             Location(str(path)),
@@ -387,18 +388,6 @@ def _merged(groups: dict[Path, ReleaseFacts]) -> list[ReleaseFacts]:
         if group not in separate:
             separate[0].add(group)
     return separate
-
-
-def _label_of(path: Path) -> Label | None:
-    """Return the label in the name of a document's folder, if that is of an unpacked wheel."""
-    filename = wheel_filename_of(path.parent.name)
-    return None if filename is None else filename.label
-
-
-def _unreadable_facts(path: Path) -> WheelFacts | None:
-    """Return the facts of an unreadable wheel, for the checks of its release."""
-    filename = wheel_filename_of(path.name)
-    return None if filename is None else WheelFacts(str(path), filename)
 
 
 def _size(path: Path) -> int:

@@ -92,7 +92,9 @@ def check_wheel(
             findings += _archive_findings(archive, location, full=options.full)
             findings += _member_findings(archive, location, options.profiles)
             findings += content_findings(archive, location)
-            metadata, document = _metadata_and_document(archive)
+            has_metadata = f"{archive.dist_info}/METADATA" in archive
+            metadata = archive.metadata() if has_metadata else None
+            document = archive.variant_document()
             libraries = _libraries(archive) if name.is_variant else ()
             native = None
             if options.binaries:
@@ -334,10 +336,3 @@ def _why_reserved_in_target(name: str) -> str | None:
     if folder == "bin":
         return why_reserved_in_scripts(name)
     return why_reserved_below_prefix(folder)
-
-
-def _metadata_and_document(archive: WheelArchive) -> tuple[bytes | None, bytes | None]:
-    """Return METADATA and ``variant.json``, if present."""
-    folder = archive.dist_info
-    metadata = archive.metadata() if f"{folder}/METADATA" in archive else None
-    return metadata, archive.variant_document()
