@@ -57,9 +57,8 @@ def read_plugin_rules(
     if request.no_plugins:
         reason = "plugins are switched off (no-plugins)"
     if request.trust_all_plugins and reason is None:
-        forbidden = site.forbids_trust_all
-        if forbidden is not None:
-            where, key = forbidden
+        if site.forbids_trust_all is not None:
+            where, key = site.forbids_trust_all
             raise PolicyRefusal(
                 "--trust-all-plugins is forbidden by a policy", where=where, note=f"it sets {key}"
             )

@@ -78,49 +78,37 @@ def find_login(
     :raises InvalidConfiguration: the login would be sent over plain HTTP.
     """
     clean, userinfo = split_userinfo(url)
-    login, source = _find_login(
-        clean, userinfo, pypirc, settings, environ, home, note, is_live_index=is_live_index
-    )
     parts = urlsplit(clean)
-    if login is not None and parts.scheme == "http" and not is_loopback(parts.hostname or ""):
-        raise InvalidConfiguration(
-            "a login is not sent over plain HTTP", where=redact(clean), hint="use https"
-        )
-    return login, source
 
+    def checked(login: Login, source: str) -> tuple[Login, str]:
+        if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+            raise InvalidConfiguration(
+                "a login is not sent over plain HTTP", where=redact(clean), hint="use https"
+            )
+        return login, source
 
-def _find_login(
-    url: str,
-    userinfo: tuple[str, str | None] | None,
-    pypirc: Mapping[str, str],
-    settings: SourceSettings,
-    environ: Mapping[str, str],
-    home: Path,
-    note: Callable[[str], None],
-    *,
-    is_live_index: bool,
-) -> tuple[Login | None, str]:
     user, password = userinfo or (None, None)
     if password:
-        return Login(user or _DEFAULT_USER, password), "the URL"
+        return checked(Login(user or _DEFAULT_USER, password), "the URL")
     if is_live_index and environ.get(TOKEN):
-        return Login(_DEFAULT_USER, environ[TOKEN]), TOKEN
+        return checked(Login(_DEFAULT_USER, environ[TOKEN]), TOKEN)
     for name, secret in _LOGIN_VARIABLES:
         if environ.get(secret):
-            return Login(user or environ.get(name) or _DEFAULT_USER, environ[secret]), secret
+            variable_user = user or environ.get(name) or _DEFAULT_USER
+            return checked(Login(variable_user, environ[secret]), secret)
     user = user or pypirc.get("username")
     if pypirc.get("password"):
-        return Login(user or _DEFAULT_USER, pypirc["password"]), ".pypirc"
+        return checked(Login(user or _DEFAULT_USER, pypirc["password"]), ".pypirc")
     credentials = Credentials(
-        [with_userinfo(url, user, None) if user else url],
+        [with_userinfo(clean, user, None) if user else clean],
         logins=read_netrc(environ, home, note=note),
         keyring=open_keyring(settings.keyring, environ=environ, note=note),
     )
-    login = credentials.first(url)
+    login = credentials.first(clean)
     if login is not None and login.password:
-        return login, "netrc"
-    login = credentials.after_refusal(url, None)
-    return (None, "") if login is None else (login, "keyring")
+        return checked(login, "netrc")
+    login = credentials.after_refusal(clean, None)
+    return (None, "") if login is None else checked(login, "keyring")
 
 
 _INDEX_URLS = {"upload.pypi.org": "https://pypi.org/simple/",

@@ -16,7 +16,7 @@ from wheelfit.core.filename import NEWER_FORMAT, is_newer_format, parse_wheel_fi
 from wheelfit.errors import UsageError
 from wheelfit.operations.executors import is_executor_named, write_with_workers
 from wheelfit.operations.files import new_folder, source_date_epoch
-from wheelfit.operations.plain_data import plain_fields
+from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.requests import WorkerOptions
 from wheelfit.wheels.rewrite import RewriteOptions
 from wheelfit_runtime.errors import FileProblem, WheelfitError
@@ -62,15 +62,12 @@ class RewriteReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        report: dict[str, object] = {
-            "version": 1,
-            "dry_run": self.dry_run,
-            "wheels": [_to_json(wheel, self.name_of(wheel.source)) for wheel in self.wheels],
-            "failed": [
-                {"source": self.name_of(source), "error": error.parts()}
-                for source, error in self.failed
-            ],
-        }
+        failed = [
+            {"source": self.name_of(source), "error": error.parts()}
+            for source, error in self.failed
+        ]
+        wheels = [_to_json(wheel, self.name_of(wheel.source)) for wheel in self.wheels]
+        report = plain_report(self, "dry_run", wheels=wheels, failed=failed)
         if self.lost is not None:
             report["lost"] = list(self.lost)
         if self.index_files is not None:

@@ -196,9 +196,11 @@ def source_policy(
             name if name == ALL else _project_name(name, "--only-binary")
             for name in _only_binary(request, requirement_set, rules)
         ),
-        # As in pip, --no-binary for a project overrides --only-binary for all.
-        consent.names
-        | _project_names(rules.no_binary)
+        # As in pip, --no-binary for a project overrides --only-binary for all. Other names, such as
+        # `:all:`, are keywords of pip.
+        consent.names.union(
+            _project_name(name, "no-binary") for name in rules.no_binary if name[:1] != ":"
+        )
         | ({ALL} if consent.mode == "always" else set()),
         request.prefer_binary
         or rules.prefer_binary
@@ -215,11 +217,6 @@ def _only_binary(
         for name in map(str.strip, text.split(",")):
             names = [] if name == ":none:" else [*names, name]
     return [name for name in names if name]
-
-
-def _project_names(names: Iterable[str]) -> frozenset[str]:
-    """Return the projects among some names; others, such as ``:all:``, are keywords of pip."""
-    return frozenset(_project_name(name, "no-binary") for name in names if not name.startswith(":"))
 
 
 def _project_name(text: str, where: str) -> str:

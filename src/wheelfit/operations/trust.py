@@ -207,7 +207,7 @@ def trust(
             tuple(TrustedFile(wheel.pin.filename.text, wheel.sha256) for wheel in wheels),
             namespace,
             plugin_api,
-            source=_source(wheels),
+            source=", ".join(dict.fromkeys(redact(wheel.pin.file.source) for wheel in wheels)),
             added=datetime.now(UTC).date().isoformat(),
         )
         _check_policy(entry, site)
@@ -467,10 +467,6 @@ def _with_entry(old: Trust, entry: TrustEntry, *, keep: bool) -> Trust:
         files |= {file.filename: file for file in entry.files}
         entry = replace(entry, files=tuple(files.values()))
     return replace(old, entries=(*others, entry))
-
-
-def _source(wheels: Sequence[PluginWheel]) -> str:
-    return ", ".join(dict.fromkeys(redact(wheel.pin.file.source) for wheel in wheels))
 
 
 # --- the plugin's answer --------------------------------------------------------------
