@@ -148,7 +148,9 @@ class TestCheckOut:
         commit = commit_all(project)
         folder = tmp_path / "out"
         folder.mkdir()
-        around = {"GIT_DIR": str(tmp_path / "other"), "GIT_WORK_TREE": str(tmp_path)}
+        other = str(tmp_path / "other")
+        around = {"GIT_DIR": other, "GIT_COMMON_DIR": other, "GIT_WORK_TREE": str(tmp_path)}
+        around["GIT_NAMESPACE"] = "other"
         assert check_out(RepositoryUrl(project.as_uri()), folder, {**environ, **around}) == commit
 
     def test_without_git(self, tmp_path: Path) -> None:

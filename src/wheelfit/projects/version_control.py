@@ -206,14 +206,16 @@ _CREDENTIAL_HELPER = (
     '!f() { test "$1" = get && printf "username=%s\\npassword=%s\\n" '
     '"$WHEELFIT_GIT_USER" "$WHEELFIT_GIT_PASSWORD"; }; f'
 )
+_REPOSITORY_VARIABLES = frozenset({
+    "GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE",
+})  # fmt: skip
 
 
 def _environ_for(repository: RepositoryUrl, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of git: no prompts, and no variables that name other repositories."""
     variables = {
-        name: value
-        for name, value in environ.items()
-        if name not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY")
+        name: value for name, value in environ.items() if name not in _REPOSITORY_VARIABLES
     }
     variables |= {
         "GIT_TERMINAL_PROMPT": "0",
