@@ -74,6 +74,7 @@ def build_of(package: Package, libraries: Iterable[OwnedLibrary]) -> Accelerator
     """Return the accelerator that a package was built for."""
     local = package.installed.version.local or ""
     toolkit = next(_toolkits(package, local), "")
+    is_for_cpu = local == "cpu" or local.startswith("cpu.")
     return AcceleratorBuild(
         package,
         _strongest(
@@ -84,7 +85,7 @@ def build_of(package: Package, libraries: Iterable[OwnedLibrary]) -> Accelerator
         ),
         toolkit,
         _strongest(_named_rocm(package, local), _property_rocm(package)),
-        _cpu_evidence(local),
+        f"its version ends with +{local}" if is_for_cpu else "",
     )
 
 
@@ -163,9 +164,3 @@ def _property_rocm(package: Package) -> Iterator[tuple[str, str]]:
     for value in package.installed.properties.values("amd", "rocm_version"):
         if _VERSION.fullmatch(value):
             yield value, f"its variant needs ROCm {value}"
-
-
-def _cpu_evidence(local: str) -> str:
-    if local == "cpu" or local.startswith("cpu."):
-        return f"its version ends with +{local}"
-    return ""
