@@ -15,7 +15,7 @@ from server.legacy import LegacyIndex, listed_files
 from wheelfit.building.publishing.publication import publish_as_one, publish_in_order
 from wheelfit.building.publishing.release_files import OutgoingFile, collect_files
 from wheelfit.building.publishing.twine_sender import TwineSender
-from wheelfit.errors import UploadRefused
+from wheelfit.errors import AttestationProblem, UploadRefused
 from wheelfit.server.messages import Response
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NO_PROGRESS, NoProgress, Progress
@@ -158,7 +158,7 @@ def test_an_interruption_before_the_first_file_leaves_no_stage(
     [
         (2, UploadRefused("no", details=[{"reference": reference, "message": "", "where": ""}]))
         for reference in ("bad-record", "inconsistent-variants")
-    ] + [(0, PolicyRefusal("a token for another project"))],
+    ] + [(0, PolicyRefusal("a token for another project")), (1, AttestationProblem("no JSON"))],
 )  # fmt: skip
 def test_a_refusal_leaves_nothing(
     files: tuple[OutgoingFile, ...], number: int, error: Exception

@@ -14,7 +14,7 @@ from server.legacy import listed_files
 from wheelfit.building.publishing.answers import Answer
 from wheelfit.building.publishing.release_files import OutgoingFile, collect_files
 from wheelfit.building.publishing.sessions import SessionIndex, publish_in_sessions
-from wheelfit.errors import UploadRefused
+from wheelfit.errors import AttestationProblem, UploadRefused
 from wheelfit.operations.context import Context
 from wheelfit.operations.publish import PublishReport, PublishRequest, publish
 from wheelfit.sources.progress import NO_PROGRESS
@@ -82,6 +82,18 @@ def test_a_refusal_leaves_nothing(
     index.refuses, index.is_slow = files[1].filename, is_slow
     with pytest.raises(UploadRefused, match="it did not pass"):
         run(index, files)
+    assert [session.status for session in index.sessions.values()] == ["canceled"]
+    assert index.names == set()
+
+
+def test_a_damaged_attestation_leaves_nothing(
+    index: SessionServer, files: tuple[OutgoingFile, ...]
+) -> None:
+    """A file that cannot be sent ends the session too."""
+    last = files[-1].path
+    last.with_name(f"{last.name}.publish.attestation").write_text("no JSON")
+    with pytest.raises(AttestationProblem, match="is not an attestation"):
+        run(index, collect_files([last.parent]).files)
     assert [session.status for session in index.sessions.values()] == ["canceled"]
     assert index.names == set()
 

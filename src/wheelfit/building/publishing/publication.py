@@ -12,6 +12,7 @@ from wheelfit.building.publishing.completeness import IndexComparison, compare_w
 from wheelfit.errors import UploadRefused
 from wheelfit_runtime.errors import (
     FileProblem,
+    IntegrityError,
     NetworkError,
     PolicyRefusal,
     UnexpectedStatus,
@@ -80,7 +81,7 @@ def publish_as_one(
     """Publish files so that all of them become visible at once, or none.
 
     An interrupted publication is resumed: a stage that has only files of this release. If a file is
-    refused the stage is dropped, since its files will change.
+    refused or damaged the stage is dropped, since its files will change.
 
     :raises UploadRefused: a file is refused, or the index has one with other content.
     :raises NetworkError: the index cannot be reached; sent files stay in the stage.
@@ -108,7 +109,7 @@ def publish_as_one(
             _drop_stage(stages, stage)
             error.hint = error.hint or _conflicting_stage_hint(stages, comparison.new)
             raise
-        except (UserError, PolicyRefusal):
+        except (UserError, PolicyRefusal, IntegrityError):
             _drop_stage(stages, stage)
             raise
         except NetworkError as error:
@@ -162,7 +163,7 @@ def publish_in_order(
                 if isinstance(error, UnexpectedStatus) and error.status >= 500:
                     raise
                 refused.append(error.message)
-    except (NetworkError, UserError, PolicyRefusal) as error:
+    except (NetworkError, UserError, PolicyRefusal, IntegrityError) as error:
         error.note = error.note or _progress_note(len(sent), len(comparison.new))
         if isinstance(error, NetworkError):
             error.hint = error.hint or _RETRY_HINT

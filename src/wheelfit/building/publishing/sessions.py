@@ -23,6 +23,7 @@ from wheelfit.errors import UploadRefused
 from wheelfit.sources.response_message import response_message
 from wheelfit.sources.urls import origin, redact
 from wheelfit_runtime.errors import (
+    IntegrityError,
     InvalidPage,
     NetworkError,
     PolicyRefusal,
@@ -284,7 +285,7 @@ def publish_in_sessions(
         for release in list(sessions):
             index.publish(sessions[release], f"{release[0]} {release[1]}")
             del sessions[release]
-    except (UserError, PolicyRefusal, KeyboardInterrupt):
+    except (UserError, PolicyRefusal, IntegrityError, KeyboardInterrupt):
         for session in sessions.values():
             index.cancel(session)
         raise

@@ -46,7 +46,7 @@ class Sender(Protocol):
 
     Errors that each method may raise: ``Unreachable`` and ``UnexpectedStatus``, after which a retry
     may succeed; ``PolicyRefusal``: the user may not upload it; ``UploadRefused``: the file is
-    refused.
+    refused; ``IntegrityError``: it is damaged.
     """
 
     def send(self, file: OutgoingFile, progress: Callable[[int], None]) -> None:
