@@ -109,7 +109,10 @@ class Installers:
 
 
 def read_command(words: Sequence[str]) -> ToolCommand:
-    """Parse the command line of an installer; empty for any other program."""
+    """Parse the command line of an installer; empty for any other program.
+
+    It ends at a program that uv runs, whose arguments are its own.
+    """
     words = list(words)
     name = PurePath(words[0]).name if words else ""
     if _PYTHON.fullmatch(name) and len(words) > 2 and words[1] == "-m":
@@ -120,12 +123,12 @@ def read_command(words: Sequence[str]) -> ToolCommand:
     tool = match[1].lower().removesuffix("x")
     options: dict[str, list[str]] = {}
     subcommands = ["tool", "run"] if match[1].lower() == "uvx" else []
-    may_be_value = False  # of an option that is unknown here
+    may_be_value = False  # whether the word may belong to the option before it, unknown here
     rest = iter(words[1:])
     for word in rest:
         runs_program = subcommands[:1] == ["run"] or subcommands[:2] == ["tool", "run"]
         is_program = runs_program and not word.startswith("-") and not may_be_value
-        if word == "--" or is_program:  # what follows are arguments of the program
+        if word == "--" or is_program:
             break
         may_be_value = False
         option, equals, value = word.partition("=")
