@@ -21,7 +21,7 @@ from wheelfit.core.variant_json_layouts.schema import KEY as SCHEMA
 from wheelfit.core.variant_json_layouts.schema import PEP_850
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
+    from collections.abc import Container, Iterable, Mapping
     from datetime import date
 
     from packaging.tags import Tag
@@ -306,15 +306,11 @@ class BridgeFamily:
                 self._namespace: {"static-properties": {_BUILD: builds}},
                 **providers,
             }
-        return {
-            SCHEMA: PEP_850,
-            "default-priorities": {"namespace": list(providers)},
-            "providers": providers,
-            "variants": {
-                label: self.properties(member).to_mapping()
-                for label, member in sorted(labelled.items())
-            },
+        variants = {
+            label: self.properties(member).to_mapping()
+            for label, member in sorted(labelled.items())
         }
+        return _document(providers, variants)
 
     @property
     def _namespace(self) -> str:
@@ -334,12 +330,16 @@ def document_of(namespaces: Iterable[str]) -> dict[str, Any]:
 
     :param namespaces: the namespaces to detect, best first.
     """
-    providers = {name: _provider(name) for name in namespaces}
+    return _document({name: _provider(name) for name in namespaces}, {})
+
+
+def _document(providers: Mapping[str, Any], variants: Mapping[str, Any]) -> dict[str, Any]:
+    """Return variant metadata; the priorities have the order of the providers."""
     return {
         SCHEMA: PEP_850,
         "default-priorities": {"namespace": list(providers)},
         "providers": providers,
-        "variants": {},
+        "variants": variants,
     }
 
 
