@@ -175,8 +175,7 @@ def tags_in_words(row: LabelRow) -> tuple[Sequence[str], Sequence[str]]:
     """Return the Pythons and the platforms of the wheels of a label, in words."""
     from wheelfit.core.tag_phrases import platforms_in_words, pythons_in_words
 
-    tags = {tag for wheel in row.wheels for tag in wheel.filename.tags}
-    return pythons_in_words(tags), platforms_in_words(tags)
+    return pythons_in_words(row.tags), platforms_in_words(row.tags)
 
 
 def _check(request: ExplainRequest) -> None:

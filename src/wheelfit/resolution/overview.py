@@ -19,6 +19,7 @@ from wheelfit.core.labels import NULL, Label
 from wheelfit.core.phrases import describe_condition
 from wheelfit.core.property_support import namespaces_used, support_for
 from wheelfit.core.selection import select
+from wheelfit.core.sizes import size_in_words
 from wheelfit.core.target import TagPreference, Target
 from wheelfit.errors import NoSolution
 from wheelfit.resolution.listing import NO_TAG, Release, Wheel, sort_page
@@ -69,6 +70,20 @@ class LabelRow:
     """In the order of their file names."""
     selected_by: tuple[str, ...] = ()
     """The names of the machines that would choose one of them."""
+
+    @property
+    def tags(self) -> set[Tag]:
+        """The tags of all its wheels."""
+        return {tag for wheel in self.wheels for tag in wheel.filename.tags}
+
+    @property
+    def sizes(self) -> str:
+        """The sizes of the smallest and the largest wheel, in words; empty: unknown."""
+        sizes = [wheel.file.size for wheel in self.wheels if wheel.file.size is not None]
+        if not sizes:
+            return ""
+        smallest, largest = size_in_words(min(sizes)), size_in_words(max(sizes))
+        return largest if smallest == largest else f"{smallest} to {largest}"
 
 
 @dataclass(frozen=True, slots=True)

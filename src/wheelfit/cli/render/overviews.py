@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.explain import OverviewReport, tags_in_words
-from wheelfit.operations.text import in_one_line, size_words
+from wheelfit.operations.text import in_one_line
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _lines(row: LabelRow, output: Output, *, has_machines: bool) -> Iterator[tup
         )
     pythons, platforms = tags_in_words(row)
     yield "built for", f"{_shortened(pythons, output)} on {_shortened(platforms, output)}"
-    yield "wheels", f"{len(row.wheels)}{_sizes(row)}"
+    yield "wheels", ", ".join(filter(None, (str(len(row.wheels)), row.sizes)))
     if output.verbosity > 0:
         for wheel in row.wheels:
             yield "", wheel.filename.text
@@ -69,14 +69,6 @@ def _lines(row: LabelRow, output: Output, *, has_machines: bool) -> Iterator[tup
             "chosen by",
             _shortened(row.selected_by, output) if row.selected_by else "none of the machines",
         )
-
-
-def _sizes(row: LabelRow) -> str:
-    sizes = [wheel.file.size for wheel in row.wheels if wheel.file.size is not None]
-    if not sizes:
-        return ""
-    least, most = size_words(min(sizes)), size_words(max(sizes))
-    return f", {most}" if least == most else f", {least} to {most}"
 
 
 def _shortened(items: Sequence[str], output: Output) -> str:

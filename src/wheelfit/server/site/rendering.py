@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jinja2 import Environment
-    from packaging.tags import Tag
-
-    from wheelfit.resolution.overview import LabelRow
 
 
 _MAX_ITEMS = 4
@@ -73,9 +70,8 @@ def _environment() -> Environment:
         "prose": prose,
         "pythons": pythons_in_words,
         "shell": shlex.quote,
-        "row_platforms": lambda row: platforms_in_words(_tags(row)),
-        "row_pythons": lambda row: pythons_in_words(_tags(row)),
-        "sizes": _sizes,
+        "row_platforms": lambda row: platforms_in_words(row.tags),
+        "row_pythons": lambda row: pythons_in_words(row.tags),
     }
     return environment
 
@@ -99,21 +95,8 @@ def _date(file: File) -> str:
     return "" if uploaded is None else uploaded.date().isoformat()
 
 
-def _tags(row: LabelRow) -> set[Tag]:
-    return {tag for wheel in row.wheels for tag in wheel.filename.tags}
-
-
 def _join_some(items: Sequence[str]) -> str:
     """Join the first items, and count the rest."""
     if len(items) > _MAX_ITEMS + 1:
         items = [*items[:_MAX_ITEMS], f"{len(items) - _MAX_ITEMS} more"]
     return ", ".join(items)
-
-
-def _sizes(row: LabelRow) -> str:
-    """Return the sizes of the wheels of a label."""
-    sizes = [wheel.file.size for wheel in row.wheels if wheel.file.size is not None]
-    if not sizes:
-        return ""
-    smallest, largest = size_in_words(min(sizes)), size_in_words(max(sizes))
-    return largest if smallest == largest else f"{smallest} to {largest}"
