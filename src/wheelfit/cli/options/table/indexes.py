@@ -66,6 +66,10 @@ FILES_OF_INDEX = OptionGroup(
     Option("WHAT ...", TEXT, "the name of a file, a release as NAME==VERSION, or a project"),
 )
 
+_REPLACE = Option(
+    "--replace", FLAG, "accept files that were published with other content under the same name"
+)
+
 GENERATE = OptionGroup(
     "",
     Option("DIR", FOLDER, "the folder with the wheels", stored_as="folder"),
@@ -82,9 +86,7 @@ GENERATE = OptionGroup(
     ),
     Option("--keep-going", FLAG, "publish the valid files although others are refused"),
     Option("--full", FLAG, "compare all content of new wheels with RECORD"),
-    Option(
-        "--replace", FLAG, "accept files that were published with other content under the same name"
-    ),
+    _REPLACE,
     Option("--prune", FLAG, "remove files that no page names, now and before the last change"),
     Option("--allow-empty", FLAG, "remove all projects of the index if DIR has nothing to publish"),
     Option(
@@ -135,9 +137,7 @@ CONVERT_INDEX = OptionGroup(
     Option(
         "--keep-going", FLAG, "publish the converted files although others could not be converted"
     ),
-    Option(
-        "--replace", FLAG, "accept files that were published with other content under the same name"
-    ),
+    _REPLACE,
 )
 
 SERVE = OptionGroup(
