@@ -201,10 +201,7 @@ class NeedsExtra(UserError, code="needs-extra"):
     """
 
     def __init__(self, extra: str, library: str) -> None:
-        super().__init__(
-            f"this needs {library}, which is not installed",
-            hint=install_hint(extra),
-        )
+        super().__init__(f"this needs {library}, which is not installed", hint=install_hint(extra))
 
 
 # --- 2: a wrong command line ----------------------------------------------------

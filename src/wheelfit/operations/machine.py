@@ -129,11 +129,7 @@ class ChosenMachine(Struct, frozen=True):
 
 
 def choose_machine(
-    request: MachineOptions,
-    current: Target,
-    context: Context,
-    *,
-    use_probe_cache: bool = True,
+    request: MachineOptions, current: Target, context: Context, *, use_probe_cache: bool = True
 ) -> ChosenMachine:
     """Return the machine of a request, and report its host file and overrides (P-44, P-73).
 

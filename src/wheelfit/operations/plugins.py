@@ -33,11 +33,7 @@ if TYPE_CHECKING:
 
 
 def read_plugin_rules(
-    request: MachineOptions,
-    site: SitePolicy,
-    context: Context,
-    *,
-    system: str = os.name,
+    request: MachineOptions, site: SitePolicy, context: Context, *, system: str = os.name
 ) -> PluginRules:
     """Return the rules by which a plugin may run.
 
@@ -125,10 +121,7 @@ def plugin_folder(request: CacheOptions, environ: Mapping[str, str]) -> Path:
 
 @contextmanager
 def open_plugins(
-    rules: PluginRules,
-    environment: Environment,
-    request: MachineOptions,
-    context: Context,
+    rules: PluginRules, environment: Environment, request: MachineOptions, context: Context
 ) -> Iterator[OnDemandPlugins]:
     """Yield the client of plugins for a command without sources; pip's configuration names them."""
     with ExitStack() as stack:

@@ -62,9 +62,7 @@ def write_record(name: str, machine: ChosenMachine) -> ProbeRecord:
         differing = recording.record(Path(name), machine.detector)
     except FileExistsError:
         raise FileProblem(
-            "the folder contains files that are not a record",
-            where=name,
-            hint="name a new folder",
+            "the folder contains files that are not a record", where=name, hint="name a new folder"
         ) from None
     except OSError as error:
         raise FileProblem(
@@ -118,9 +116,7 @@ def _with_options_of(current: ChosenMachine, recorded: Machine) -> Machine:
     view = current.detector.view
     return Machine(
         replace(
-            recorded.view,
-            rocm_same_major=view.rocm_same_major,
-            tpu_generation=view.tpu_generation,
+            recorded.view, rocm_same_major=view.rocm_same_major, tpu_generation=view.tpu_generation
         )
     )
 

@@ -95,9 +95,7 @@ def _write_provenance(outgoing: OutgoingFile, folder: Path) -> None:
         data = beside.read_bytes()
     elif outgoing.attestations and find_spec("pypi_attestations") is not None:
         data, _ = provenance_of(
-            json.dumps(read_attestations(outgoing)),
-            outgoing.filename,
-            outgoing.sha256,
+            json.dumps(read_attestations(outgoing)), outgoing.filename, outgoing.sha256
         )
     if data is not None:
         (folder / beside.name).write_bytes(data)

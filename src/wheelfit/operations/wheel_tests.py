@@ -311,9 +311,7 @@ class _TestMachines:
         :param variables: variables that describe another machine.
         """
         request = SelectRequest(
-            filenames=(self.wheel.filename,),
-            document=self.document,
-            python=self.interpreter.python,
+            filenames=(self.wheel.filename,), document=self.document, python=self.interpreter.python
         )
         (verdict,) = select(request, Context({**self.context.environ, **variables})).verdicts
         return verdict.reason if verdict.verdict == "rejected" else ""
@@ -450,11 +448,7 @@ def _command(text: str, python: Path, context: Context) -> list[str]:
 
 
 def _run(
-    command: Sequence[str],
-    folder: Path,
-    log: Path,
-    environ: Mapping[str, str],
-    limit: float | None,
+    command: Sequence[str], folder: Path, log: Path, environ: Mapping[str, str], limit: float | None
 ) -> int | None:
     """Run a command in a folder with its output in a file; return its exit code.
 

@@ -186,8 +186,7 @@ def repair(request: RepairRequest, context: Context) -> RewriteReport:
     """
     if request.command is None:
         raise UsageError(
-            "no command was given",
-            hint="give --command 'auditwheel repair -w {dest_dir} {wheel}'",
+            "no command was given", hint="give --command 'auditwheel repair -w {dest_dir} {wheel}'"
         )
     return _apply(Repair(request.command), request, context)
 
