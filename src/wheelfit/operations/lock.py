@@ -360,7 +360,7 @@ class _LockSession:
             raise
 
     def _pins_without_consent(self, resolution: Resolution) -> Sequence[Pin]:
-        """Return pins that need a build that is off, or have unknown requirements."""
+        """Return pins without consent, if builds are off or requirements unknown before them."""
         building = self._building
         return [
             pin

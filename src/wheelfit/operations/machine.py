@@ -183,6 +183,7 @@ def _choose(
     *,
     use_probe_cache: bool,
 ) -> ChosenMachine:
+    """Return the machine of a request without its plugin rules, and report what is in effect."""
     this_machine = Machine(
         lambda: _system_view(
             request, current.architecture, context.environ, use_probe_cache=use_probe_cache

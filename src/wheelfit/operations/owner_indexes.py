@@ -122,7 +122,7 @@ class OwnerIndexes:
                     break
 
     def query(self, context: Context) -> Mapping[str, str]:
-        """Query every index in effect, and return the errors by family.
+        """Query the first index of every family in effect, and return the errors by family.
 
         :param context: its environment has the variables needed to reach them.
         :return: the error of each; empty if the index answers.

@@ -118,7 +118,7 @@ class _NamedFiles:
             self.explicit.add(path)
         elif path.name == _PROJECT:
             self.projects[path] = None
-        elif not is_newer_format(path.name):
+        elif not is_newer_format(path.name):  # which `_add_file` has reported
             self._skip(path, "the file is neither a wheel nor a variant document")
 
     def _add_file(self, path: Path) -> bool:
