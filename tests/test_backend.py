@@ -120,6 +120,8 @@ def test_what_is_wrong_is_said(front: Front, project: Path) -> None:
     sound = path.read_text()
     path.write_text(sound.replace(OWN, ""))
     assert "must have backend = " in front("--wheel").stderr
+    path.write_text(sound.replace('backend-path = ["."]', 'backend-path = "."'))
+    assert "must be a list of strings" in front("--wheel").stderr
     path.write_text(sound.replace('level = ["v3"]', 'level = ["V 3"]'))
     done = front("--wheel")
     assert "variant.variants.v3" in done.stdout + done.stderr

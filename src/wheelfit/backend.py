@@ -117,7 +117,12 @@ def _own_backend() -> Any:
     if not isinstance(backend_name, str):
         raise SystemExit(f'pyproject.toml: {_TABLE} must have backend = "…", the project\'s own')
     module, _, attribute = backend_name.partition(":")
-    folders = [str(Path(folder).resolve()) for folder in build_table.get("backend-path", ())]
+    backend_path = build_table.get("backend-path", [])
+    if not isinstance(backend_path, list) or not all(
+        isinstance(path, str) for path in backend_path
+    ):
+        raise SystemExit(f"pyproject.toml: backend-path of {_TABLE} must be a list of strings")
+    folders = [str(Path(folder).resolve()) for folder in backend_path]
     sys.path[:0] = [folder for folder in folders if folder not in sys.path]
     backend: Any = importlib.import_module(module)
     for name in filter(None, attribute.split(".")):

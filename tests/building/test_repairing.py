@@ -111,6 +111,13 @@ def test_a_command_without_a_place(tmp_path: Path, output: Path, command: str) -
         repair_wheel(wheel(tmp_path), command, output)
 
 
+@pytest.mark.parametrize("command", ["'auditwheel {wheel} {dest_dir}", "a\0 {wheel} {dest_dir}"])
+def test_a_command_that_cannot_be_run(tmp_path: Path, output: Path, command: str) -> None:
+    """A quotation without an end, or a NUL character, is an error like any other."""
+    with pytest.raises(BuildFailed, match="cannot be"):
+        repair_wheel(wheel(tmp_path), command, output)
+
+
 MINGW = "x86_64-w64-mingw32-gcc"
 
 

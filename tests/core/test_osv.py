@@ -40,6 +40,7 @@ def record(*events: dict[str, str], name: str = "some", **more: Any) -> bytes:
         # A bound that is no version makes a range larger, not smaller.
         ([{"introduced": "unknown"}, {"fixed": "2.0"}], "1.0", "2.0"),
         ([{"introduced": "1.0"}, {"fixed": "a commit"}], "1.0 9", "0.9"),
+        ([{"introduced": "1"}, {"limit": "3"}, {"limit": "*"}], "1 2.9 4", "0.9"),
     ],
 )
 def test_ranges(events: list[dict[str, str]], affected: str, sound: str) -> None:
@@ -52,8 +53,9 @@ def test_ranges(events: list[dict[str, str]], affected: str, sound: str) -> None
 
 def test_listed_versions() -> None:
     """Versions that are listed count however they are spelled; what is no version does not."""
-    (one,) = read_record(record(versions=["1.0", "2.0-final-ish", "1.1+local"]))
+    (one,) = read_record(record(versions=["1.0", "2.0-final-ish", "1.1+local", "0"]))
     affected = one.affected()
+    assert Version("0.0") in affected
     assert Version("1.0.0") in affected
     assert Version("1.0.0+cu128") in affected
     assert Version("1.1") not in affected

@@ -199,6 +199,10 @@ class TestHardware:
         assert (finding.code, finding.severity) == ("gpu-too-old", Severity.ERROR)
         assert "7.5 and newer" in finding.message
         assert finding.remedy == "install the builds for CUDA 12"
+        finding = patient.only(nvidia("13.0", "3.7"))
+        assert finding.remedy == "install the builds for CUDA 11"
+        finding = patient.only(nvidia("13.0", "3.0"))
+        assert finding.remedy == "uninstall them: the GPU is too old for every known CUDA"
 
     def test_newer_than_driver(self, patient: Patient, nvidia: Machine) -> None:
         """P-91: within a major a newer toolkit may be refused where PTX is compiled: a note."""

@@ -126,6 +126,16 @@ class TestForged:
         with untouched(tmp_path), pytest.raises(NotRecoverable, match="not written by you"):
             recover(places)
 
+    def test_trusted_journal_with_wrong_types(
+        self, places: EnvironmentFolders, tmp_path: Path
+    ) -> None:
+        """A journal that the user trusts is refused too if a path in it is no text."""
+        Path(places.workplace).mkdir()
+        document = journal_of(places, steps=[("take", 1, f"purelib/{WORKPLACE}/x", (), 0, 1)])
+        Path(places.workplace, "journal").write_bytes(forged(document))
+        with untouched(tmp_path), pytest.raises(NotRecoverable, match="is not valid"):
+            recover(places, trust_journal=True)
+
     @pytest.mark.parametrize("kind", ["folder", "file", "nothing", "itself"])
     def test_a_link(
         self, places: EnvironmentFolders, victim: Path, tmp_path: Path, kind: str

@@ -101,7 +101,10 @@ class TestFind:
     def test_system(self, venv: Path, tmp_path: Path) -> None:
         """The system's Python is the first on PATH that belongs to no virtual environment."""
         python = script(tmp_path, "exit 0").rename(tmp_path / "python3")
-        path = os.pathsep.join(["", "bin", str(venv / "bin"), str(tmp_path)])
+        (tmp_path / "folder" / "python3").mkdir(parents=True)  # as /usr/lib/python3
+        path = os.pathsep.join(
+            ["", "bin", str(venv / "bin"), str(tmp_path / "folder"), str(tmp_path)]
+        )
         environ = {"PATH": path, "VIRTUAL_ENV": str(venv)}
         assert find_interpreter(None, environ, NOWHERE, system=True) == python
         with pytest.raises(UnusableInterpreter, match="virtual environments"):

@@ -116,8 +116,9 @@ def test_no_property(text: str) -> None:
 
 def test_wrong_tables() -> None:
     """A default with no_match, the same twice, and no condition are refused."""
-    with raises_code("invalid-cases", match="or no_match, not both"):
+    with raises_code("invalid-cases", match="or no_match, not both") as excinfo:
         Cases({V2: 1}, default=0, no_match="none")
+    assert excinfo.value.__notes__[0].startswith("hint: give a default, or a message")
     with raises_code("invalid-cases", match="the same condition"):
         Cases({(V2, HOPPER): 1, (HOPPER, " x86_64::level::v2"): 2})
     with raises_code("invalid-cases", match="not \\(\\)"):

@@ -55,7 +55,10 @@ def repair_wheel(
 
 def _command_words(command: str, wheel: Path, result_folder: Path) -> list[str]:
     replacements = {"{wheel}": str(wheel), "{dest_dir}": str(result_folder)}
-    words = shlex.split(command, posix=os.name != "nt")
+    try:
+        words = shlex.split(command, posix=os.name != "nt")
+    except ValueError as error:
+        raise BuildFailed(f"the repair command cannot be read: {error}", where=command) from None
     for placeholder, text in replacements.items():
         if not any(placeholder in word for word in words):
             raise BuildFailed(
@@ -78,7 +81,7 @@ def _run(words: list[str], environ: Mapping[str, str] | None, name: str) -> str:
             stderr=subprocess.STDOUT,
             check=False,
         )
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a NUL character
         raise _failed(name, f"{words[0]} cannot be run: {os_reason(error)}", "") from None
     output = process.stdout.decode("utf-8", "replace")
     if process.returncode:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import TextIO
 
-_MAX_DIGITS = 6
+_MAX_DIGITS = 5
 MAX_TEXT_WIDTH = 100
 """Columns of a paragraph at most: longer lines are hard to read."""
 
@@ -38,7 +38,7 @@ def terminal_width(stream: TextIO | None = None) -> int:
 def variable_width() -> int | None:
     """Return the width in the variable ``COLUMNS``; None if that is not a number."""
     columns = os.environ.get("COLUMNS", "")
-    is_number = columns.isdecimal() and len(columns) < _MAX_DIGITS
+    is_number = columns.isdecimal() and len(columns) <= _MAX_DIGITS
     return (int(columns) or None) if is_number else None
 
 

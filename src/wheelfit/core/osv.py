@@ -75,7 +75,7 @@ class Vulnerability(Struct, frozen=True):
     def affected(self) -> Affected:
         """Return the parsed affected versions."""
         return Affected(
-            frozenset(filter(None, map(_version, self.versions))),
+            frozenset(filter(None, map(version_of, self.versions))),
             tuple(map(_read_range, self.ranges)),
         )
 
@@ -116,16 +116,16 @@ class Affected(Struct, frozen=True):
 def _read_range(events: tuple[Event, ...]) -> AffectedRange:
     """Return a range; an invalid bound makes it larger, never smaller."""
     bounds: list[tuple[Version, int]] = []
-    limits = []
+    limits = [_version(event.limit) for event in events if event.limit is not None]
     for event in events:
         if event.introduced is not None:
             bounds.append((_version(event.introduced) or Version("0.dev0"), _INTRODUCED))
         for text, kind in ((event.fixed, _FIXED), (event.last_affected, _LAST_AFFECTED)):
             if text is not None and (version := _version(text)) is not None:
                 bounds.append((version, kind))
-        if event.limit is not None and (version := _version(event.limit)) is not None:
-            limits.append(version)
-    return AffectedRange(tuple(sorted(bounds)), tuple(limits))
+    valid_limits = tuple(limit for limit in limits if limit is not None)
+    # One that is no version, as ``*``, is beyond all others.
+    return AffectedRange(tuple(sorted(bounds)), () if None in limits else valid_limits)
 
 
 def _version(text: str) -> Version | None:
@@ -193,7 +193,7 @@ def _of_projects(record: _RawRecord) -> Iterator[Vulnerability]:
         ranges = [tuple(item.events or ()) for item in all_ranges if item.type != "GIT"]
         versions = [text for entry in entries for text in entry.versions or ()]
         if sum(map(len, ranges)) > _MOST_EVENTS or len(versions) > _MOST_VERSIONS:
-            raise ValueError(f"it lists more than {_MOST_VERSIONS} versions of {project[:80]}")
+            raise ValueError(f"it lists too many versions of {project[:80]}")
         yield Vulnerability(
             record.id,
             project,

@@ -117,7 +117,11 @@ class ProjectTable:
             self,
             priorities=remaining,
             providers={name: self.providers[name] for name in remaining if name in self.providers},
-            feature_priorities=_without(self.feature_priorities, namespace),
+            feature_priorities={
+                name: features
+                for name, features in self.feature_priorities.items()
+                if name != namespace
+            },
             value_priorities={
                 feature: values
                 for feature, values in self.value_priorities.items()
@@ -359,10 +363,6 @@ def _below_table(path: str) -> str:
     if not path:
         return TABLE
     return f"{TABLE}{path}" if path.startswith("[") else f"{TABLE}.{path}"
-
-
-def _without(mapping: Mapping[str, tuple[str, ...]], key: str) -> dict[str, tuple[str, ...]]:
-    return {name: value for name, value in mapping.items() if name != key}
 
 
 def _by_namespace(

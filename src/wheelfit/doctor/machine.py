@@ -236,7 +236,7 @@ class TimedProbe:
             Ending.FLOODED: "stopped, as it wrote too much",
             Ending.NOT_STARTED: "could not be started",
         }
-        return descriptions.get(self.ending, str(self.ending))
+        return descriptions[self.ending]
 
 
 @dataclass(frozen=True, slots=True)

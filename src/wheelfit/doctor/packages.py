@@ -293,10 +293,13 @@ def _unsupported_cuda_findings(
             f"{_names(packages)}: CUDA {major} supports compute capability {oldest} and newer, "
         )
         message += f"but this machine has a GPU with {', '.join(map(str, too_old))}"
+        usable = [number for number, floor in CUDA_CODE_FLOOR.items() if floor <= min(too_old)]
         yield Location(where).finding(
             diagnoses.GPU_TOO_OLD,
             message,
-            remedy=f"install the builds for CUDA {major - 1}",
+            remedy=f"install the builds for CUDA {max(usable)}"
+            if usable
+            else "uninstall them: the GPU is too old for every known CUDA",
             severity=None if len(too_old) == len(hardware.capabilities) else Severity.WARNING,
         )
 

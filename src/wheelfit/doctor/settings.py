@@ -18,7 +18,7 @@ from wheelfit.doctor import diagnoses
 from wheelfit.sources.urls import redact
 from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.platforms.accelerator_libraries import identify
-from wheelfit_runtime.platforms.child_processes import Ending, Question
+from wheelfit_runtime.platforms.child_processes import Ending
 from wheelfit_runtime.platforms.features import Detection, Status
 from wheelfit_runtime.platforms.providers.nvidia import kernel as nvidia_kernel
 
@@ -117,14 +117,7 @@ def _tools(view: SystemView, kernel: str) -> Iterator[Tool]:
 
 
 def _smi_version(view: SystemView, program: str) -> str:
-    answer = view.processes.ask(
-        Question(
-            "nvidia-smi --version",
-            (program, "--version"),
-            environ=view.environ,
-            deadline=view.deadline,
-        )
-    )
+    answer = view.ask("nvidia-smi --version", program, "--version", hidden="CUDA_VISIBLE_DEVICES")
     match = _SMI_VERSION.search(answer.output.decode("utf-8", "replace"))
     return match[1] if match and answer.ending is Ending.EXITED else ""
 

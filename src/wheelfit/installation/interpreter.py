@@ -109,7 +109,7 @@ def _of_system(environ: Mapping[str, str]) -> Path:
         if not folder.is_absolute() or (folder.parent / "pyvenv.cfg").is_file():
             continue
         for name in ("python.exe",) if os.name == "nt" else ("python3", "python"):
-            if os.access(folder / name, os.X_OK):
+            if (folder / name).is_file() and os.access(folder / name, os.X_OK):
                 return folder / name
     raise UnusableInterpreter(
         "PATH has no Python outside of virtual environments",

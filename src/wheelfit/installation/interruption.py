@@ -79,7 +79,9 @@ def recover_environment(
     allow_unlocked: bool = False,
     trust_journal: bool = False,
 ) -> Recovery | None:
-    """Undo or finish a change that was interrupted; return None if there is none.
+    """Undo or finish a change that was interrupted.
+
+    :return: None if there is none, or a process may still be making it (see `allow_unlocked`).
 
     :param allow_unlocked: whether to recover even if the file system has no locks: the user states
         that no other process changes the environment.

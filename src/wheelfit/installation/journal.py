@@ -221,7 +221,7 @@ def read_journal(
     path = os.path.join(folders.workplace, JournalStage.JOURNAL.value)  # noqa: PTH118
     try:
         return _parse(_document(path, folders, disk, trust_journal=trust_journal), folders, path)
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise _refusal(path, "the journal of a change is not valid for this environment") from None
 
 

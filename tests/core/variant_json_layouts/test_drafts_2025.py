@@ -241,6 +241,16 @@ def test_broken_static_values() -> None:
     ]
 
 
+@pytest.mark.parametrize("providers", [{}, {"nvidia": {"install-time": False}}])
+def test_broken_static_values_are_reported(providers: dict[str, object]) -> None:
+    """F-130: the loss of a namespace is reported with and without an entry of the provider."""
+    static = {"nvidia": {"sm_arch": ["B"]}}
+    found = read(document(providers=providers, **{"static-properties": static}))
+    assert isinstance(found.providers["nvidia"], BrokenProvider)
+    assert any(note.startswith("nvidia is unsupported") for note in found.notes)
+    assert any(lost.code == "invalid-provider" for lost in found.degradations)
+
+
 @pytest.mark.parametrize(
     "entry", [NVIDIA, {"install-time": False}, {"install-time": False, "plugin-use": "none"}]
 )

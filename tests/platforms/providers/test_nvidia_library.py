@@ -324,7 +324,7 @@ def test_a_compatibility_package_is_told_and_decides(
 
 
 @pytest.mark.parametrize(
-    ("code", "words"), [(804, "cannot do with a compatibility package"), (803, "do not match")]
+    ("code", "words"), [(804, "does not work with a compatibility package"), (803, "do not match")]
 )
 def test_a_compatibility_package_that_does_not_work_is_found_out(
     code: int, words: str, root: Path, fake_driver: FakeDriver

@@ -118,6 +118,7 @@ def test_gc(command: Callable[..., Any], tmp_path: Path) -> None:
         (("prefetch", "cuda", "12", "banana"), 1, "user-error"),
         (("prefetch", "cuda", "13", "--driver", "12.9"), 3, "driver-too-old"),
         (("prefetch", "cuda", "12", "--driver", "banana"), 1, "user-error"),
+        (("prefetch", "cuda", "12", "--driver", "12.²"), 1, "user-error"),
         (("prefetch", "cuda", "12.1"), 3, "no-compatible-wheel"),
         (("prefetch", "cuda", "12", "cudnn"), 3, "project-not-found"),
         (("prefetch", "cuda", "11", "nvjitlink"), 1, "user-error"),

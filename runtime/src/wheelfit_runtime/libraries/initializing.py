@@ -207,6 +207,7 @@ def _select(
     """Return the libraries to load, after fetching missing ones into the store.
 
     :param distrusted: a selection that could not be loaded; its damaged files are fetched again.
+    :param problem: the reason it could not be loaded.
     """
     request.store.check_safe()
     previous = distrusted or read_selection(

@@ -34,7 +34,8 @@ def choose(
 ) -> Selection:
     """Return the libraries to load, fetching missing ones.
 
-    :param previous: the previous selection, of which a part is missing or not loadable.
+    :param previous: the previous selection, if there is one; it may be incomplete or damaged.
+    :param problem: the loader's reason against it; None: it was not loaded.
     :raises EnvironmentUnavailable: ``library-not-loadable``; the loader refuses undamaged files.
     :raises WheelfitError: the libraries are not available; the class is the reason.
     """

@@ -112,7 +112,9 @@ def _parser() -> argparse.ArgumentParser:
     verify = add("verify", "verify the hash of every file", _verify)
     verify.add_argument("--remove", action="store_true", help="remove damaged wheels")
     gc = add("gc", "remove unused wheels", _gc)
-    gc.add_argument("--days", type=float, metavar="N", help="also wheels not used for N days")
+    gc.add_argument(
+        "--days", type=float, metavar="N", help="also wheels chosen more than N days ago"
+    )
     gc.add_argument("--dry-run", action="store_true", help="show what would be removed")
     add("path", "print the path of the store", _path)
     return parser
@@ -195,7 +197,7 @@ def _driver(text: str | None) -> Driver | None:
     if text is None:
         return None
     major, dot, minor = text.partition(".")
-    if not (dot and major.isdigit() and minor.isdigit()):
+    if not (dot and major.isdecimal() and minor.isdecimal()):
         raise UserError(f"{text!r} is not a CUDA version of a driver", hint="give it as 12.6")
     return Driver((int(major), int(minor)))
 

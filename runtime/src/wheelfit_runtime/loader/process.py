@@ -71,7 +71,7 @@ def detect(namespaces: Iterable[str], view: SystemView, *, devices: bool = False
             detections[namespace] = _detect_nvidia(view, devices=devices)
         elif (detection := machine.detect(namespace)) is not None:
             detections[namespace] = detection
-    return Process(detections, loaded_values(mapped_files(view)))
+    return Process(detections, loaded_values(mapped_libraries.read(view, None).files))
 
 
 def process_view(environ: Mapping[str, str]) -> SystemView:
@@ -222,11 +222,6 @@ def visible_gpus(gpus: Sequence[_Gpu], mask: str | None, order: str) -> tuple[_G
             break
         chosen += matching
     return tuple(dict.fromkeys(chosen))
-
-
-def mapped_files(view: SystemView) -> tuple[MappedFile, ...]:
-    """Return the libraries of this process; none if the system does not list them."""
-    return mapped_libraries.read(view, None).files
 
 
 def loaded_values(files: Iterable[MappedFile]) -> tuple[LoadedValue, ...]:

@@ -111,7 +111,7 @@ class Cases(Generic[Value]):
                 "a table has a default or no_match, not both",
                 code="invalid-cases",
                 hint="give a default, or a message for machines on which no condition holds",
-            )
+            ).with_parts_as_notes()
         self._default = default
         self._no_match = no_match
         cases: dict[tuple[Property, ...], Case] = {}

@@ -310,12 +310,8 @@ def _family(name: str) -> HardwareFamily | None:
     return None
 
 
-def preset_lines() -> tuple[PresetLine, ...]:
-    """Return every known part of presets."""
-    return tuple(_lines())
-
-
-def _lines() -> Iterator[PresetLine]:
+def preset_lines() -> Iterator[PresetLine]:
+    """Yield every known part of presets."""
     for name, platform in PLATFORMS.items():
         yield PresetLine(name, name, platform.description)
     for row in processor_rows():

@@ -75,7 +75,7 @@ def compare_with_index(
 
 
 def _is_same(outgoing: OutgoingFile, file: File) -> bool | None:
-    """Return whether a file is the listed one; None if the index has neither hash nor size."""
+    """Return whether a file is the listed one; None if it may be: the index has no hash of it."""
     if "sha256" in file.hashes:
         return file.hashes["sha256"] == outgoing.sha256
     if file.size is not None and file.size != outgoing.size:
@@ -176,7 +176,7 @@ _MACOS = {
 def missing_jobs(jobs: Iterable[Job], wheels: Iterable[WheelFilename]) -> Iterator[Job]:
     """Yield the jobs of a matrix whose wheel is missing.
 
-    A label without any wheel is left out, as it is another finding.
+    A label without any wheel is left out: `MISSING_VARIANT` is the finding of a listed one.
     """
     by_label: dict[str | None, list[WheelFilename]] = {}
     for wheel in wheels:
@@ -199,6 +199,8 @@ def _fits_python(tag: Tag, python: str) -> bool:
     is_free_threaded = python.endswith("t")
     job_minor = int(python.removesuffix("t").partition(".")[2])
     minor = int(parsed[3]) if parsed[3] else 0
+    if tag.abi == "none" and parsed[1] == "cp":  # only generic tags are also for later Pythons
+        return minor == job_minor
     if tag.abi in ("none", "abi3t" if is_free_threaded else "abi3"):
         return minor <= job_minor
     return tag.abi == f"cp3{job_minor}{'t' * is_free_threaded}"

@@ -12,13 +12,7 @@ from msgspec import Struct
 
 from wheelfit.core.markers import parse_marker
 from wheelfit.core.properties import is_name
-from wheelfit.core.providers import (
-    ABI_DEPENDENCY,
-    BrokenProvider,
-    BuiltinProvider,
-    PluginProvider,
-    StaticProvider,
-)
+from wheelfit.core.providers import ABI_DEPENDENCY, BuiltinProvider, PluginProvider, StaticProvider
 from wheelfit.core.strict_json import path_of, shown
 from wheelfit.core.variant_json_layouts import entries, priorities
 from wheelfit.core.variant_json_layouts.draft_2026_03 import draft_parts
@@ -106,10 +100,8 @@ class _Providers(Struct):
                 if namespace not in providers and is_name(namespace):
                     self.findings.add_note(f"{namespace}: static values without provider (F-48)")
                     entry = entries.Entry((STATIC_KEY, namespace), {}, self.findings)
-                    provider: Provider = self._static_provider(namespace, entry)
-                    if entry.unusable_reason is not None:
-                        provider = BrokenProvider(entry.unusable_reason)
-                    providers[namespace] = provider
+                    provider = self._static_provider(namespace, entry)
+                    providers[namespace] = entry.usable(namespace, provider)
         return providers
 
     def _provider(self, namespace: str, entry: entries.Entry) -> Provider:

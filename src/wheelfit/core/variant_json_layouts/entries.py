@@ -55,6 +55,15 @@ class Entry:
         if self.unusable_reason is None:
             self.unusable_reason = str(fault)
 
+    def usable(self, namespace: str, provider: Provider) -> Provider:
+        """Return the provider of an entry; if that cannot be used, a broken one, with a note."""
+        reason = self.unusable_reason
+        if reason is None:
+            return provider
+        self._findings.add_note(f"{namespace} is unsupported (F-130): {reason}")
+        self._findings.add_degradation(namespace, "invalid-provider", reason)
+        return BrokenProvider(reason)
+
     def minor_fault(self, message: str, rule: str, *steps: str | int) -> None:
         """Add a violation that readers accept without a note."""
         self._findings.add_minor_fault((*self._steps, *steps), message, rule)
@@ -226,11 +235,7 @@ def read_entries(
         else:
             entry = Entry((KEY, namespace), {}, findings)
             entry.fault(f"expected an object, found {shown(values)}", "F-32")
-        if entry.unusable_reason is not None:
-            provider = BrokenProvider(entry.unusable_reason)
-            findings.add_note(f"{namespace} is unsupported (F-130): {entry.unusable_reason}")
-            findings.add_degradation(namespace, "invalid-provider", entry.unusable_reason)
-        providers[namespace] = provider
+        providers[namespace] = entry.usable(namespace, provider)
     return providers
 
 

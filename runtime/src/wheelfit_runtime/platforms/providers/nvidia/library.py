@@ -44,7 +44,7 @@ _CUDA_WORDS = {
     100: "no device",
     803: "driver and library do not match; restart the machine, or take the compatibility "
     "package out of LD_LIBRARY_PATH",
-    804: "this GPU cannot do with a compatibility package; take it out of LD_LIBRARY_PATH",
+    804: "this GPU does not work with a compatibility package; take it out of LD_LIBRARY_PATH",
     999: "unknown error",
 }
 
@@ -61,7 +61,7 @@ class LibraryCandidates:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """Return them as the isolated script wants them."""
+        """The arguments of the isolated script."""
         return (*(f"nvml={name}" for name in self.nvml), *(f"cuda={name}" for name in self.cuda))
 
 
