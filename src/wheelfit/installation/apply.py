@@ -245,10 +245,7 @@ def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
 def _plan_files(
     job: _Job, staying: Iterable[Installed], read_folder: FolderScan
 ) -> tuple[Sequence[Removal], dict[str, dict[str, str]], Sequence[WheelLayout]]:
-    """Return the removals, the owners of the files to remove, and the layouts of the wheels.
-
-    :return: the owners are by folder and name.
-    """
+    """Return the removals, their files by folder with the owners, and the layouts of the wheels."""
     environment, real = job.environment, RealPaths()
     removals = tuple(
         plan_removal(entry, environment, staying, real, read_folder) for entry in job.plan.remove

@@ -210,7 +210,7 @@ class _Clash:
 
 def _superseded(
     resolution: Resolution,
-    present_builds: Mapping[NormalizedName, InstalledBuild],
+    builds_in_environment: Mapping[NormalizedName, InstalledBuild],
     candidates: Candidates,
 ) -> dict[NormalizedName, str]:
     """Return the installed members to remove because another one is chosen, with the reason.
@@ -220,13 +220,13 @@ def _superseded(
     names_after = {pin.name for pin in resolution.pins} | {kept.name for kept in resolution.kept}
     superseded = {}
     for pin in resolution.pins:
-        family, installed = candidates.bridge(pin.name), present_builds.get(pin.name)
+        family, installed = candidates.bridge(pin.name), builds_in_environment.get(pin.name)
         if family is None or not family.exclusive or installed is None or installed.label is None:
             continue
         member = family.member_of(installed.label, installed.version)
         if member is None or member.distribution in names_after:
             continue
-        if member.distribution in present_builds:
+        if member.distribution in builds_in_environment:
             superseded[member.distribution] = f"it was installed for {installed}, which is replaced"
     return superseded
 
@@ -235,7 +235,7 @@ def with_one_member(
     resolution: Resolution,
     resolve_again: Callable[[Candidates], Resolution],
     candidates: Candidates,
-    present_builds: Mapping[NormalizedName, InstalledBuild],
+    builds_in_environment: Mapping[NormalizedName, InstalledBuild],
 ) -> Resolution:
     """Resolve with only one member of each family whose members own the same files.
 
@@ -249,10 +249,12 @@ def with_one_member(
         return resolution
     while True:
         final = candidates.within(resolution.context)
-        clash = next(_clashes(resolution, final, present_builds), None)
+        clash = next(_clashes(resolution, final, builds_in_environment), None)
         if clash is None:
-            return replace(resolution, superseded=_superseded(resolution, present_builds, final))
-        needed = _needed_by_name(clash, resolution, present_builds)
+            return replace(
+                resolution, superseded=_superseded(resolution, builds_in_environment, final)
+            )
+        needed = _needed_by_name(clash, resolution, builds_in_environment)
         wheels_of_others = (
             _wheels_of_others(clash, needed[0], candidates) if len(needed) == 1 else {}
         )
@@ -268,10 +270,10 @@ def with_one_member(
 def _clashes(
     resolution: Resolution,
     candidates: Candidates,
-    present_builds: Mapping[NormalizedName, InstalledBuild],
+    builds_in_environment: Mapping[NormalizedName, InstalledBuild],
 ) -> Iterator[_Clash]:
-    installed_after = {*present_builds, *(pin.name for pin in resolution.pins)}
-    installed_after -= _superseded(resolution, present_builds, candidates).keys()
+    installed_after = {*builds_in_environment, *(pin.name for pin in resolution.pins)}
+    installed_after -= _superseded(resolution, builds_in_environment, candidates).keys()
     for pin in resolution.pins:
         family = candidates.bridge(pin.name)
         if family is None or not family.exclusive or family.is_of_indexes:
@@ -286,12 +288,14 @@ def _clashes(
 
 
 def _needed_by_name(
-    clash: _Clash, resolution: Resolution, present_builds: Mapping[NormalizedName, InstalledBuild]
+    clash: _Clash,
+    resolution: Resolution,
+    builds_in_environment: Mapping[NormalizedName, InstalledBuild],
 ) -> list[NormalizedName]:
     """Return the members that are installed, or needed by others than the family."""
     needed = {edge.needed for edge in resolution.edges if edge.needing != clash.family.name}
     needed |= {pin.name for pin in resolution.pins if pin.requested}
-    needed |= present_builds.keys()
+    needed |= builds_in_environment.keys()
     return [name for name in clash.members if name in needed and name != clash.family.name]
 
 

@@ -131,15 +131,14 @@ def _avoidable_downgrades(
     lines = (*request.requirements, *request.constraints, *request.overrides)
     upgraded = _upgraded(request)
     for pin in resolution.pins:
-        present = request.installed.get(pin.name)
+        installed = request.installed.get(pin.name)
         if (
-            present is None
+            installed is None
             or pin.is_direct
             or pin.name not in upgraded
             or pin.name in already_bounded
+            or not _is_older(pin, installed, candidates)
         ):
-            continue
-        if not _is_older(pin, present, candidates):
             continue
         requirements = [
             line.requirement
@@ -147,7 +146,7 @@ def _avoidable_downgrades(
             if line.requirement.name == pin.name and line.requirement.applies(environment)
         ]
         if all(
-            requirement.specifier.contains(present.version, prereleases=True)
+            requirement.specifier.contains(installed.version, prereleases=True)
             for requirement in requirements
         ):
             downgrades[pin.name] = pin
@@ -161,11 +160,11 @@ def _upgraded(request: ResolutionRequest) -> frozenset[NormalizedName]:
     return request.upgrade_only | {line.requirement.name for line in request.requirements}
 
 
-def _is_older(pin: Pin, present: InstalledBuild, candidates: Candidates) -> bool:
+def _is_older(pin: Pin, installed: InstalledBuild, candidates: Candidates) -> bool:
     if candidates.bridge(pin.name) is not None:
         # The local version of a bridged family names the build, not an older or newer one.
-        return without_build(pin.version) < without_build(present.version)
-    return pin.version < present.version
+        return without_build(pin.version) < without_build(installed.version)
+    return pin.version < installed.version
 
 
 class _Solution(Struct, frozen=True):
@@ -184,10 +183,10 @@ class _Solution(Struct, frozen=True):
 
     def kept_build(self, name: NormalizedName) -> InstalledBuild | None:
         """Return the installed build of a project if it is kept; else None."""
-        present, build = self.catalogue.kept_build(name), self.build(name)
-        if present is None or present.version != self.versions[name]:
+        installed, build = self.catalogue.kept_build(name), self.build(name)
+        if installed is None or installed.version != self.versions[name]:
             return None
-        return present if build is None or build.is_installed else None
+        return installed if build is None or build.is_installed else None
 
 
 class _RequestResolver:
@@ -310,8 +309,8 @@ class _RequestResolver:
     def _chosen_builds(self, solution: _Solution) -> dict[NormalizedName, ChosenBuild]:
         """Return the builds after the change: those of a solution and other installed ones."""
         builds = {
-            name: ChosenBuild.of_installed(present)
-            for name, present in self._request.builds_in_environment.items()
+            name: ChosenBuild.of_installed(installed)
+            for name, installed in self._request.builds_in_environment.items()
         }
         candidates = solution.catalogue.candidates
         final = self._final_candidates(solution)
@@ -337,23 +336,23 @@ class _RequestResolver:
         """Yield dependencies on installed packages whose build does not have the agreed values."""
         request = self._request
         requested = {dependency.package.name for dependency in self._roots}
-        for name, present in request.builds_in_environment.items():
+        for name, installed in request.builds_in_environment.items():
             if name in requested or name in request.excluded:
                 continue
-            if candidates.objection(present.properties, is_installed=True) is None:
+            if candidates.objection(installed.properties, is_installed=True) is None:
                 continue
             # Packages outside the request keep their version; dependencies may have to change.
             is_free = name in request.upgrade_only | request.companions or name in free_versions
-            versions = VersionSet.full() if is_free else VersionSet.singleton(present.version)
-            reason = f"{present}, which is installed"
+            versions = VersionSet.full() if is_free else VersionSet.singleton(installed.version)
+            reason = f"{installed}, which is installed"
             yield Dependency(Package(name), versions, reason, is_pin=not is_free)
 
     def _has_other_versions(self, name: NormalizedName) -> bool:
-        present = self._request.builds_in_environment.get(name)
-        listing = None if present is None else self._candidates.listing(name)
-        if present is None or listing is None:
+        installed = self._request.builds_in_environment.get(name)
+        listing = None if installed is None else self._candidates.listing(name)
+        if installed is None or listing is None:
             return False
-        return any(version != present.version for version in listing.releases.possible())
+        return any(version != installed.version for version in listing.releases.possible())
 
     # --- reading the request ------------------------------------------------------
 
@@ -454,8 +453,8 @@ class _RequestResolver:
             and request.installed[dependency.package.name].version not in dependency.versions
         }
         known = {
-            name: KnownVersion(present.version)
-            for name, present in request.installed.items()
+            name: KnownVersion(installed.version)
+            for name, installed in request.installed.items()
             if name not in upgradable and name not in context.direct_files
         }
         return KnownVersions({**known, **self._policy.providers.abi_versions}, is_open=True)
@@ -467,8 +466,8 @@ class _RequestResolver:
             for name, version in self._request.versions_in_environment.items()
         }
         for name, version in solution.versions.items():
-            present = solution.catalogue.kept_build(name)
-            is_kept = present is not None and present.version == version
+            installed = solution.catalogue.kept_build(name)
+            is_kept = installed is not None and installed.version == version
             known[name] = KnownVersion(version, INSTALLED if is_kept else "is chosen")
         candidates = solution.catalogue.candidates
         known |= self._policy.providers.abi_versions
@@ -495,9 +494,9 @@ class _RequestResolver:
         pins: list[Pin] = []
         kept: list[InstalledBuild] = []
         for name in _dependencies_first(chosen, edges):
-            present, build = solution.kept_build(name), solution.build(name)
-            if present is not None:
-                kept.append(present)
+            installed, build = solution.kept_build(name), solution.build(name)
+            if installed is not None:
+                kept.append(installed)
                 continue
             if build is None:
                 choice = candidates.usable_choice(name, chosen[name])
@@ -528,7 +527,7 @@ class _RequestResolver:
         self._check_hashes(pin.name for pin in pins)
         return Resolution(
             tuple(pins),
-            tuple(sorted(kept, key=lambda present: present.name)),
+            tuple(sorted(kept, key=lambda build: build.name)),
             tuple(edges),
             tuple(dict.fromkeys(notes)),
             tuple(dict.fromkeys(self._details)),
