@@ -365,6 +365,7 @@ def _parse_address(url: str) -> tuple[str, str]:
     try:
         clean = split_userinfo(url)[0]
         address = origin(clean)
+        address.host.encode("idna")  # raises if no host can have this name
     except ValueError:
         address = None
     if address is None or address.scheme not in ("http", "https") or not address.port:

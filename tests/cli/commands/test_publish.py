@@ -437,6 +437,7 @@ def test_keyring(tmp_path: Path) -> None:
     [
         (["{dist}", "--to", "nowhere"], 2, "usage"),
         (["{dist}", "--to", "http://"], 1, "invalid-configuration"),
+        (["{dist}", "--to", f"https://{'a' * 300}/"], 1, "invalid-configuration"),
         (["{dist}", "--to", "http://127.0.0.1:1/"], 5, "unreachable"),
         (["{dist}", "--to", "http://127.0.0.1:x/"], 1, "invalid-configuration"),
         (["{dist}", "--to", "http://127.0.0.1:1/", "--check-url", "x"], 1, "invalid-configuration"),
