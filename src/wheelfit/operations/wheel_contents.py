@@ -16,8 +16,8 @@ from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.plain_data import PlainReport, plain_fields
 from wheelfit.operations.requests import SourceOptions
 from wheelfit.operations.rewriting import find_wheels
-from wheelfit.sources.page import File
-from wheelfit.sources.urls import last_segment, redact, split_userinfo, without_fragment
+from wheelfit.sources.page import file_of_url
+from wheelfit.sources.urls import redact
 from wheelfit.wheels.archive import WheelArchive
 
 if TYPE_CHECKING:
@@ -113,7 +113,10 @@ class WheelContentsReport(PlainReport):
 
 
 def read_contents(request: WheelContentsRequest, context: Context) -> WheelContentsReport:
-    """Read wheels; of remote ones only a few ranges of bytes are fetched."""
+    """Read wheels; of remote ones only a few ranges of bytes are fetched.
+
+    :raises UserError: a URL cannot be read, or does not end in the name of a wheel.
+    """
     return WheelContentsReport(tuple(_read_wheels(request, context)))
 
 
@@ -138,15 +141,14 @@ def _read_remote(
     request: WheelContentsRequest, urls: list[str], context: Context
 ) -> Iterator[ShownWheel]:
     settings = read_settings(request, context.environ)
+    files = list(map(file_of_url, urls))
     with open_indexes(request, settings, context, urls) as repository:
-        for url in urls:
-            public_url = without_fragment(split_userinfo(url)[0])
-            filename = parse_wheel_filename(last_segment(public_url))
-            file = File(filename.text, public_url)
+        for file in files:
+            filename = parse_wheel_filename(file.filename)
             size = repository.size(file, unpacked=True)
             yield _parse_wheel(
                 filename,
-                redact(public_url),
+                redact(file.url),
                 repository.metadata(file),
                 repository.variant_document(file),
                 size=size.file,

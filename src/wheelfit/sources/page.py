@@ -10,7 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit_runtime.errors import InvalidConfiguration
+from wheelfit.sources.urls import last_segment, origin, redact, split_userinfo, without_fragment
+from wheelfit_runtime.errors import InvalidConfiguration, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -144,6 +145,19 @@ class File(Struct, frozen=True):
     def is_local(self) -> bool:
         """Whether the file is on this machine."""
         return self.url.startswith("file:")
+
+
+def file_of_url(url: str) -> File:
+    """Return the file that a URL names, without a login in it.
+
+    :raises UserError: the URL cannot be read.
+    """
+    try:
+        origin(url)
+        public_url = without_fragment(split_userinfo(url)[0])
+    except ValueError as error:
+        raise UserError(f"this URL cannot be read: {error}", where=redact(url)) from None
+    return File(last_segment(public_url), public_url)
 
 
 class OtherPages(Struct, frozen=True):

@@ -240,6 +240,14 @@ def test_unreachable_index(dist: Path, run: Runner) -> None:
     assert "[project-not-found]" in result.out
 
 
+def test_invalid_url(run: Runner) -> None:
+    """A URL that cannot be read is named, and the other targets are checked."""
+    for url in ("https://h:99999/fast-1.0-py3-none-any.whl", "http:///fast-1.0-py3-none-any.whl"):
+        result = run("check", url, code=INCOMPLETE)
+        assert "this URL cannot be read" in result.out
+        assert "this URL cannot be read" in run("wheel", "show", url, code=1).err
+
+
 def test_credentials_are_not_shown(dist: Path, run: Runner) -> None:
     """Neither the report nor the file contains the credentials of an index."""
     with RecordingIndex(dist) as index:

@@ -25,17 +25,10 @@ from wheelfit.checking.tool_profiles import CheckOptions, Profile, is_closed
 from wheelfit.checking.wheels.wheel import WheelFacts, check_parts, check_wheel
 from wheelfit.core.filename import NEWER_FORMAT, WheelFilename, is_newer_format
 from wheelfit.core.strict_json import DEFAULT_LIMITS
-from wheelfit.sources.page import File
+from wheelfit.sources.page import File, file_of_url
 from wheelfit.sources.progress import NO_PROGRESS, Progress
 from wheelfit.sources.repository import Files, Repository, TooCostly
-from wheelfit.sources.urls import (
-    file_path,
-    last_segment,
-    origin,
-    redact,
-    split_userinfo,
-    without_fragment,
-)
+from wheelfit.sources.urls import file_path, origin, redact
 from wheelfit_runtime.errors import (
     FileProblem,
     IntegrityError,
@@ -43,6 +36,7 @@ from wheelfit_runtime.errors import (
     ProjectNotFound,
     UnexpectedStatus,
     Unreachable,
+    UserError,
     WheelfitError,
 )
 
@@ -119,12 +113,14 @@ def check_url(repository: Files, url: str, options: CheckOptions = CheckOptions(
 
     :param url: the URL; a login in it is ignored, since the repository has it.
     """
-    plain_url = without_fragment(split_userinfo(url)[0])
-    file = File(last_segment(plain_url), plain_url)
-    url_checks = _ProjectChecks(repository, redact(plain_url), options)
+    try:
+        file = file_of_url(url)
+    except UserError as error:
+        return Report.of((), [UncheckedTarget.from_error(error, redact(url))])
+    url_checks = _ProjectChecks(repository, redact(file.url), options)
     listed = next(iter(listed_releases([file]).values()), ListedRelease())
     if file.filename.endswith(".whl") and not listed.wheels:
-        findings = check_listing([file], (), redact(plain_url))
+        findings = check_listing([file], (), redact(file.url))
         return Report.of(findings, (), CheckedCounts(wheels=1))
     if listed.wheels:
         outcome = url_checks.examine_wheel(listed.wheels[0])
@@ -134,7 +130,7 @@ def check_url(repository: Files, url: str, options: CheckOptions = CheckOptions(
         reason = "the file is neither a wheel nor a *-variants.json file"
         if is_newer_format(file.filename):
             reason = NEWER_FORMAT
-        return Report.of((), [UncheckedTarget(redact(plain_url), FileProblem.reference, reason)])
+        return Report.of((), [UncheckedTarget(redact(file.url), FileProblem.reference, reason)])
     count = CheckedCounts(len(listed.wheels), len(listed.index_files), 1)
     return Report.of(outcome.findings, filter(None, [outcome.unchecked]), count)
 
