@@ -190,22 +190,21 @@ def source_policy(
     """
     from wheelfit.resolution.listing import ALL, SourcePolicy
 
-    consent = consent_of(request)
-    return SourcePolicy(
-        frozenset(
-            name if name == ALL else _project_name(name, "--only-binary")
-            for name in _only_binary(request, requirement_set, rules)
-        ),
-        # As in pip, --no-binary for a project overrides --only-binary for all. Other names, such as
-        # `:all:`, are keywords of pip.
-        consent.names.union(
-            _project_name(name, "no-binary") for name in rules.no_binary if name[:1] != ":"
-        )
-        | ({ALL} if consent.mode == "always" else set()),
-        request.prefer_binary
-        or rules.prefer_binary
-        or any(file.prefer_binary for file in requirement_set.files),
+    only_binary = frozenset(
+        name if name == ALL else _project_name(name, "--only-binary")
+        for name in _only_binary(request, requirement_set, rules)
     )
+    consent = consent_of(request)
+    # As in pip, --no-binary for a project overrides --only-binary for all. Other names, such as
+    # `:all:`, are keywords of pip.
+    exceptions = consent.names.union(
+        _project_name(name, "no-binary") for name in rules.no_binary if not name.startswith(":")
+    )
+    if consent.mode == "always":
+        exceptions |= {ALL}
+    prefer_binary = request.prefer_binary or rules.prefer_binary
+    prefer_binary = prefer_binary or any(file.prefer_binary for file in requirement_set.files)
+    return SourcePolicy(only_binary, exceptions, prefer_binary)
 
 
 def _only_binary(
