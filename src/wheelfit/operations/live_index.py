@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from wheelfit.errors import UsageError
 from wheelfit.operations.plain_data import PlainReport, plain_fields, plain_report
 from wheelfit.operations.requests import ValidatedRequest
-from wheelfit.server.hosting.administration import AUDIT_FILTERS, StoreAdministration, parse_seconds
+from wheelfit.server.hosting.administration import (
+    AUDIT_FILTERS,
+    StoreAdministration,
+    parse_lifetime,
+)
 from wheelfit.server.hosting.client import ServerAdministration
 from wheelfit.server.store.audit import Actor
 from wheelfit.server.store.database import timestamp
@@ -375,7 +379,9 @@ def open_stage(request: OpenStageRequest, context: Context) -> OpenedStage:
     :raises UserError: the time after which it expires is invalid.
     """
     with closing(open_administration(request, context)) as administration:
-        stage = administration.open_stage(request.owner, parse_seconds(request.expires))
+        stage = administration.open_stage(
+            request.owner, parse_lifetime(request.expires, "--expires")
+        )
     return OpenedStage(stage, request.at.rstrip("/") if request.is_server else None)
 
 
@@ -449,7 +455,7 @@ def create_token(request: CreateTokenRequest, context: Context) -> CreatedToken:
             request.owner,
             ("upload", "admin") if request.scope == "admin" else (request.scope,),
             request.project or None,
-            None if request.expires is None else parse_seconds(request.expires),
+            None if request.expires is None else parse_lifetime(request.expires, "--expires"),
             request.note,
         )
     return CreatedToken(token)

@@ -105,6 +105,21 @@ def test_tokens(run: Runner, place: str) -> None:
     run("index", "token", "revoke", made["id"], "--at", place, code=1)
 
 
+@pytest.mark.parametrize("lifetime", ["0s", "999999w"])
+@pytest.mark.parametrize("what", ["token create", "stage open"])
+def test_impossible_lifetimes(run: Runner, place: str, what: str, lifetime: str) -> None:
+    """A token or stage that never is valid, or that outlives the calendar, is not created."""
+    refused = run("index", *what.split(), "--at", place, "--expires", lifetime, code=1)
+    assert "more than 0 seconds and less than 300 years" in refused.err
+
+
+def test_audited_status(run: Runner, place: str) -> None:
+    """An entry about a status names the project."""
+    run("index", "status", "some", "deprecated", "--at", place)
+    (entry,) = run("index", "audit", "--at", place, "--action", "status").out.splitlines()[2:]
+    assert "some deprecated" in entry
+
+
 def test_stages(run: Runner, place: str, store: Path, tmp_path: Path) -> None:
     """A stage is published completely, or dropped."""
     for act in ("publish", "drop"):

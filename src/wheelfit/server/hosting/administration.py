@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 AUDIT_FILTERS = ("project", "actor", "action", "outcome", "since", "until", "max_count")
 """The filters for entries of the audit log."""
+_MAX_LIFETIME = 300 * 365 * 86400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +273,21 @@ def parse_seconds(text: str) -> float:
         return parse_duration(text)
     except ValueError as error:
         raise InvalidConfiguration(str(error)) from None
+
+
+def parse_lifetime(value: Any, name: str) -> float:
+    """Return the seconds for which a token or a stage is valid, for options and requests.
+
+    :param name: the name of the value, for messages.
+    :raises InvalidConfiguration: it is not a span of time, zero, or longer than 300 years.
+    """
+    seconds = parse_seconds(value) if isinstance(value, str) else value
+    is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+    if not is_number or not 0 < seconds < _MAX_LIFETIME:
+        raise InvalidConfiguration(
+            f"{name} must be a span of time of more than 0 seconds and less than 300 years"
+        )
+    return float(seconds)
 
 
 def _token_fields(token: Token) -> dict[str, Any]:

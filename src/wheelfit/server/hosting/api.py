@@ -12,7 +12,7 @@ from wheelfit.server.hosting.access import OPERATOR, AttemptedChange, Permission
 from wheelfit.server.hosting.administration import (
     AUDIT_FILTERS,
     StoreAdministration,
-    parse_seconds,
+    parse_lifetime,
     project_of_name,
 )
 from wheelfit.server.hosting.readers import Reader
@@ -40,7 +40,6 @@ _UNSTORABLE = pattern(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 """Characters of JSON that databases cannot store (NUL, lone surrogates), and other control
 characters.
 """
-_MAX_SECONDS = 1e10
 _MAX_TEXT_LENGTH = 1000
 
 
@@ -75,17 +74,10 @@ class JsonBody:
             raise InvalidConfiguration(f"{name} must be a list of texts")
         return value
 
-    def seconds(self, name: str, default: float) -> float:
-        """Return a duration in seconds."""
+    def seconds(self, name: str) -> float:
+        """Return a duration in seconds; 0 if the field is missing."""
         value = self.values.get(name)
-        if value is None:
-            return default
-        if isinstance(value, str):
-            value = parse_seconds(value)
-        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not is_number or not 0 < value < _MAX_SECONDS:
-            raise InvalidConfiguration(f"{name} must be a number of seconds")
-        return float(value)
+        return 0.0 if value is None else parse_lifetime(value, name)
 
 
 def read_body(request: Request, limit: int) -> bytes:
@@ -197,7 +189,7 @@ class HostingApi:
             case ["POST", "stages"]:
                 user.require_scope("upload")
                 body.allow_only("lifetime")
-                lifetime = body.seconds("lifetime", self.rules.stage_lifetime)
+                lifetime = body.seconds("lifetime") or self.rules.stage_lifetime
                 return administration.open_stage(user.token.owner, lifetime)
             case ["POST", "stages", stage, "publish"]:
                 user.require_whole_stage(stage, reader.may_read, now=self.now())
@@ -239,7 +231,7 @@ class HostingApi:
             self.body.text("owner", OPERATOR),
             scopes,  # type: ignore[arg-type]  # compared above
             self.body.texts("projects") if self.body.values.get("projects") is not None else None,
-            self.body.seconds("lifetime", 0.0) or None,
+            self.body.seconds("lifetime") or None,
             self.body.text("note"),
         )
 

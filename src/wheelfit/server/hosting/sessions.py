@@ -282,7 +282,7 @@ class SessionApi:
     def _extend(self, session: Session) -> Response:
         body = _read_body(self.request)
         _require_open(session)
-        extension = timedelta(seconds=body.seconds("extend-for", 0.0))
+        extension = timedelta(seconds=body.seconds("extend-for"))
         latest = datetime.fromisoformat(session.created) + _MAX_LIFETIME
         expires = min(datetime.fromisoformat(session.expires) + extension, latest)
         self.store.sessions.extend(session.id, timestamp(expires))
