@@ -71,8 +71,9 @@ def test_forms_of_refusals(host: Host, tmp_path: Path) -> None:
     request = Request("POST", "/legacy/", {"authorization": basic(token), "content-type": "a/b"})
     assert host.index(request).status == 400
     assert host.ask("GET", "/legacy/").status == 405
-    answer = host.ask("POST", "/simple/")
-    assert (answer.status, text(answer)) == (405, "uploads go to /legacy/\n")
+    for path in ("/simple/", "/"):
+        answer = host.ask("POST", path)
+        assert (answer.status, text(answer)) == (405, "uploads go to /legacy/\n")
 
 
 @pytest.mark.parametrize("rules", [HostingRules(private=("*",))])

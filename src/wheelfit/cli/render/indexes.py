@@ -136,6 +136,8 @@ def show_audit_log(report: AuditReport, output: Output) -> None:
         actor = " ".join(filter(None, (entry["owner"], entry["token"], entry["note"])))
         action = f"{entry['action']}{' refused' if entry['outcome'] == 'refused' else ''}"
         subject = entry["subject"] or entry["project"]
+        if entry["action"] == "status":  # its subject is the status alone
+            subject = f"{entry['project']} {subject}"
         detail = " ".join(entry["detail"].split())
         rows.append((f"{entry['time'][:19]}Z", action, subject, actor, entry["address"], detail))
     if not rows:

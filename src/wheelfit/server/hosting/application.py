@@ -172,7 +172,7 @@ class HostedIndex:
                 "origin with --public-url)",
             )
         match request.path.split("/")[1:]:
-            case ["simple", *_] if request.method == "POST":
+            case ["" | "simple", *_] if request.method == "POST":
                 return Response.text(405, "uploads go to /legacy/", {"allow": "GET, HEAD"})
             case ["simple", *_] | ["files", *_]:
                 return self._read(request, self._pages)
