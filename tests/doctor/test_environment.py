@@ -223,6 +223,16 @@ class TestHardware:
         patient.add("triton", "3.4.0+rocm6.4")
         assert patient.codes({"amd": {}}) == ["warning idle-build"]
 
+    def test_variant_without_gpu(self, patient: Patient) -> None:
+        """A variant that the machine does not support has the finding of variants alone."""
+        endpoint = "amd_variant_provider.plugin:AMDVariantPlugin"
+        provider = {"requires": ["amd-variant-provider>=0.0.2,<1"], "plugin-api": endpoint}
+        document = release_document(
+            {"rocm": {"amd": {"rocm_version": ["6.4"]}}}, providers={"amd": provider}
+        )
+        patient.add("torch", "2.8.0+rocm6.4", label="rocm", document=document)
+        assert patient.codes({"amd": {}}) == ["error unsupported-here"]
+
     def test_cpu_build_beside_gpu(self, patient: Patient, nvidia: Machine) -> None:
         """A build for the CPU on a machine with a GPU, whoever made that."""
         patient.add("torch", "2.8.0+cpu")

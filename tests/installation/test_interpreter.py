@@ -136,6 +136,18 @@ class TestFind:
         interpreter = find_interpreter("3.77", {"PATH": str(venv / "bin")}, NOWHERE)
         assert interpreter == venv / "bin" / "python3.77"
 
+    def test_free_threaded_version(self, venv: Path, tmp_path: Path) -> None:
+        """The folders of uv and pyenv name free-threaded builds each in their own way."""
+        for variable, folder in (
+            ("PYENV_ROOT", "versions/3.77.0t"),
+            ("UV_PYTHON_INSTALL_DIR", "cpython-3.77.0+freethreaded-linux-x86_64-gnu"),
+        ):
+            program = tmp_path / variable / folder / "bin" / "python3.77t"
+            program.parent.mkdir(parents=True)
+            program.symlink_to(venv / "bin" / "python")
+            environ = {"PATH": "/nowhere", variable: str(tmp_path / variable)}
+            assert find_interpreter("3.77t", environ, NOWHERE) == program
+
     @pytest.mark.parametrize(
         ("python", "command"),
         [("3.77", "python3.77"), ("python3.77", "python3.77"), ("my-python", "my-python")],

@@ -149,7 +149,11 @@ class _ReleaseFinder:
             return
         installed, release = pair
         root = str(installed.locate_file(""))
-        for row in csv.reader((installed.read_text("RECORD") or "").splitlines()):
+        try:
+            rows = list(csv.reader((installed.read_text("RECORD") or "").splitlines()))
+        except (UnicodeDecodeError, csv.Error):
+            return  # the diagnosis of packages reports it
+        for row in rows:
             if (
                 row
                 and row[0].endswith(_CODE_SUFFIXES)
@@ -161,14 +165,14 @@ class _ReleaseFinder:
 
 
 def _find_distribution(name: str) -> tuple[Distribution, DependencyRelease] | None:
-    """Return the distribution that Python imports; None if it is missing or has no version."""
+    """Return the distribution that Python imports; None if it is missing or damaged."""
     try:
         installed = distribution(name)
-    except (PackageNotFoundError, ValueError):
+        metadata_text = installed.read_text("METADATA")
+        # Its folder may be an egg-info file instead, which the empty name reads.
+        text = metadata_text or installed.read_text("PKG-INFO") or installed.read_text("") or ""
+    except (PackageNotFoundError, ValueError):  # ValueError: also text that is not UTF-8
         return None
-    metadata_text = installed.read_text("METADATA")
-    # Its folder may be an egg-info file instead, which the empty name reads.
-    text = metadata_text or installed.read_text("PKG-INFO") or installed.read_text("") or ""
     # The description that follows the head is long.
     metadata = HeaderParser().parsestr(text.partition("\n\n")[0])
     if not metadata["Version"]:

@@ -206,10 +206,10 @@ def hardware_findings(
     Variants are left out: their properties are exact.
     """
     by_major: dict[int, list[AcceleratorBuild]] = defaultdict(list)
-    for build in builds:
-        if build.package.installed.label is None:
-            for major in build.cuda:
-                by_major[major].append(build)
+    plain_builds = [build for build in builds if build.package.installed.label is None]
+    for build in plain_builds:
+        for major in build.cuda:
+            by_major[major].append(build)
     if "nvidia" in hardware.examined:
         if hardware.cuda is None:
             yield from _idle_cuda_findings(by_major, where)
@@ -218,7 +218,7 @@ def hardware_findings(
                 yield from _unsupported_cuda_findings(major, by_major[major], hardware, where)
             yield from _newer_toolkit_findings(builds, hardware.cuda, where)
     if "amd" in hardware.examined - hardware.present:
-        rocm = [build.package for build in builds if build.rocm]
+        rocm = [build.package for build in plain_builds if build.rocm]
         if rocm:
             message = f"{_names(rocm)}, {_total_size(rocm)} for ROCm, but no AMD GPU is usable"
             yield Location(where).finding(diagnoses.IDLE_BUILD, message)

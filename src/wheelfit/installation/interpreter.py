@@ -198,9 +198,10 @@ def _well_known_folders(version: str, environ: Mapping[str, str]) -> Iterator[Pa
     pyenv = environ.get("PYENV_ROOT") or (home and f"{home}/.pyenv")
     data = environ.get("XDG_DATA_HOME") or (home and f"{home}/.local/share")
     uv = environ.get("UV_PYTHON_INSTALL_DIR") or (data and f"{data}/uv/python")
+    series = version.removesuffix("t")  # folders of free-threaded builds end with another word
     for root, names in (
-        (pyenv and f"{pyenv}/versions", f"{version}*"),
-        (uv, f"cpython-{version}*"),
+        (pyenv and f"{pyenv}/versions", f"{series}*"),
+        (uv, f"cpython-{series}*"),
     ):
         if root and Path(root).is_absolute():
             yield from sorted(Path(root).glob(f"{names}/bin"), key=_numbers, reverse=True)

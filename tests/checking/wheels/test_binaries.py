@@ -353,6 +353,14 @@ class TestPlatforms:
                 ("platform-too-old", "note"),
             ),
             (
+                "macosx_10_9_x86_64.macosx_11_0_arm64",
+                universal_file(
+                    (ARM, macho_file(minimum=(14, 0))),
+                    (INTEL, macho_file(machine=INTEL, minimum=(10, 9))),
+                ),
+                ("platform-too-old", "error"),
+            ),
+            (
                 "manylinux_2_28_x86_64",
                 elf_file(versions={"libc.so.6": ["GLIBC_2.2.5", "GLIBC_2.28", "GLIBC_PRIVATE"]}),
                 None,

@@ -101,9 +101,13 @@ def platform_findings(
         return
     for claim in claims:
         yield from _machine_findings(claim, native, location)
-    floors = [claim for claim in claims if claim.floor is not None]
-    if floors:
-        yield from _floor_findings(min(floors, key=_floor), native, location)
+    oldest: dict[tuple[Format, str], ClaimedPlatform] = {}
+    for claim in sorted(claims, key=_floor):
+        if claim.floor is not None:
+            for machine in claim.machines:
+                oldest.setdefault((claim.format, machine), claim)
+    for claim in {claim.tag: claim for claim in oldest.values()}.values():
+        yield from _floor_findings(claim, native, location)
     yield from _library_findings(claims, native, location)
     if any(claim.c_library == "musl" for claim in claims):
         for binary in native:
