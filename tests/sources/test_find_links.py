@@ -190,6 +190,24 @@ class TestLinkPage:
         assert len(server.requests) == 1
         assert "authorization" in server.requests[0].headers
 
+    def test_page_that_is_read_again(self, server: Any, make_pages: Any) -> None:
+        """A server that reads a page for days notices its changes, and the end of a failure."""
+        server.replies["/links"] = server.reply(status=500)
+        url = f"{server.url}/links"
+        links = LinkPage(url, AllFiles(), pages=make_pages(), max_age=0.0)
+        assert links.project(A) is None
+        for name in ("a-1.tar.gz", "a-2.tar.gz"):
+            html = {"Content-Type": "text/html"}
+            server.replies["/links"] = server.reply(
+                f'<a href="{name}">a</a>'.encode(), headers=html
+            )
+            assert names(links.project(A)) == [name]
+
+    def test_remote_sdist_with_a_local_version(self, make_pages: Any) -> None:
+        """The name of a file is decoded before it is compared with those of projects."""
+        url = "https://h.example/f/a-1%2Bcpu.tar.gz"
+        assert names(LinkPage(url, AllFiles(), pages=make_pages()).project(A)) == ["a-1+cpu.tar.gz"]
+
     def test_remote_file(self, make_pages: Any) -> None:
         """A URL of a wheel is that wheel; nobody is asked."""
         url = "https://h.example/f/a-1%2Bcpu-py3-none-any.whl#sha256=ab"
@@ -238,6 +256,12 @@ class TestFileIndex:
         assert page.files[0].url == (tmp_path / "files/a-1-py3-none-any.whl").as_uri()
         assert page.files[0].hashes == {"sha256": "ab"}
         assert page.source == index.name == (tmp_path / "simple").as_uri()
+
+    def test_files_are_not_projects(self, tmp_path: Path) -> None:
+        """The page of all projects is not listed as a project."""
+        (tmp_path / "a").mkdir()
+        touch(tmp_path, "index.html")
+        assert FileIndex(tmp_path, AllFiles()).projects() == (A,)
 
     def test_folder_of_files(self, tmp_path: Path) -> None:
         """Without a page the files in the folder are the list."""

@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Repository
     from wheelfit.sources.settings import FamilyHosts, SourceSettings
 
+_PAGE_MAX_AGE = 60.0
+"""Seconds after which a page of a family's owner is requested again, if its server allows that."""
 _MAX_NAME_LENGTH = 200
 _PAGE_TIMEOUT = 60.0
 """Total seconds that a page of an index may take."""
@@ -226,7 +228,9 @@ class _Upstreams:
         def open_index(url: str, *, is_page: bool, hosts: FamilyHosts | None) -> Repository:
             web = self._web(url, structs.replace(settings, hosts=hosts))
             if is_page:
-                page = LinkPage(url, web.files, pages=web.pages, note=self._warn_once)
+                page = LinkPage(
+                    url, web.files, pages=web.pages, note=self._warn_once, max_age=_PAGE_MAX_AGE
+                )
                 return OfferedRepository(page, self.rules)
             return Upstream(url, web, rules=self.rules, note=self._warn_once)
 

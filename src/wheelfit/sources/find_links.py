@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -18,7 +19,7 @@ from wheelfit.sources.client import PAGE_LIMIT, unexpected
 from wheelfit.sources.file_readers import DelegatedFiles
 from wheelfit.sources.local_files import read_problem
 from wheelfit.sources.page import ACCEPT, LABELS_SUFFIX, VARIANTS_SUFFIX, File, ProjectPage
-from wheelfit.sources.urls import file_url, redact, split_userinfo
+from wheelfit.sources.urls import file_url, last_segment, redact, split_userinfo
 from wheelfit_runtime.errors import FileProblem, InvalidPage, NetworkError
 
 if TYPE_CHECKING:
@@ -32,13 +33,18 @@ _HTML = (".html", ".htm")
 
 
 class FlatListing(DelegatedFiles):
-    """A flat list of files of any projects, read on first use."""
+    """A flat list of files of any projects, read on first use.
 
-    def __init__(self, name: str, files: Files) -> None:
+    :param max_age: seconds after which it is read again.
+    """
+
+    def __init__(self, name: str, files: Files, max_age: float = float("inf")) -> None:
         super().__init__(files)
         self.name = name
+        self._max_age = max_age
         self._lock = threading.Lock()
-        self._projects: Mapping[NormalizedName, ProjectPage] | None = None
+        self._outdated_at = float("-inf")
+        self._projects: Mapping[NormalizedName, ProjectPage] = {}
 
     def projects(self) -> tuple[NormalizedName, ...]:
         """Return the names of the projects of which there is a wheel or source distribution."""
@@ -50,9 +56,10 @@ class FlatListing(DelegatedFiles):
 
     def _pages_by_name(self) -> Mapping[NormalizedName, ProjectPage]:
         with self._lock:
-            if self._projects is None:
+            if time.monotonic() >= self._outdated_at:
                 files, notes = self._list()
                 self._projects = _by_project(files, self.name, notes)
+                self._outdated_at = time.monotonic() + self._max_age
             return self._projects
 
     def _list(self) -> tuple[Iterable[File], tuple[str, ...]]:
@@ -120,6 +127,7 @@ class LinkPage(FlatListing):
     that may be missing.
 
     :param location: URL (``http:``, ``https:``) or path of a page or a file.
+    :param max_age: as in `FlatListing`.
     """
 
     def __init__(
@@ -129,8 +137,9 @@ class LinkPage(FlatListing):
         *,
         pages: CachedPages | None = None,
         note: Callable[[str], None] = lambda _text: None,
+        max_age: float = float("inf"),
     ) -> None:
-        super().__init__(redact(str(location)), files)
+        super().__init__(redact(str(location)), files, max_age)
         self._location = location
         self._pages = pages
         self._note = note
@@ -139,7 +148,7 @@ class LinkPage(FlatListing):
         if isinstance(self._location, Path):
             return self._list_local(self._location)
         url = split_userinfo(self._location)[0]
-        name = url.partition("#")[0].partition("?")[0].rpartition("/")[2]
+        name = last_segment(url)
         if _project_of(name) is not None:  # the file itself
             from html import escape  # 1 ms
 
@@ -182,7 +191,7 @@ class FileIndex(DelegatedFiles):
         """Return the names of the projects that have a folder."""
         names = []
         try:
-            for folder in self._path.iterdir():
+            for folder in filter(Path.is_dir, self._path.iterdir()):
                 with suppress(InvalidName):
                     names.append(canonicalize_name(folder.name, validate=True))
         except FileNotFoundError:

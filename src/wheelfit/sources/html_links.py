@@ -51,6 +51,9 @@ _TAG = re.compile(
     r"""<(/?+)([A-Za-z][^\s/>]*+)"""
     r"""((?:[\s/]++|=?[^\s/>=]++(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+))?+|=)*+)>"""
 )
+_TAG_START = re.compile(r"</?[A-Za-z]")
+# What begins so is ignored up to the next ">", as in browsers.
+_COMMENT_START = re.compile(r"<(?:[!?]|/(?![A-Za-z]))")
 # The content of these is always text.
 _TEXT_UNTIL = {
     name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE)
@@ -68,18 +71,17 @@ def read_links(text: str) -> HtmlPage:
     while (start := text.find("<", position)) >= 0:
         if builder.attributes is not None:
             builder.anchor_text.append(text[position:start])
-        following = text[start + 1 : start + 2]
-        if following in {"!", "?"}:
-            comment = text.startswith("<!--", start)
+        if _COMMENT_START.match(text, start):
             # "<!-->" is a whole comment: its dashes are those of both ends.
-            end = text.find("-->", start + 2) if comment else text.find(">", start)
-            position = end + (3 if comment else 1)
+            has_dashes = text.startswith("<!--", start)
+            end = text.find("-->", start + 2) if has_dashes else text.find(">", start)
+            position = end + (3 if has_dashes else 1)
             if end < 0:
                 break
             continue
         tag = _TAG.match(text, start)
         if tag is None:
-            if following.isalpha() or following == "/":
+            if _TAG_START.match(text, start):
                 break  # a tag without an end: the rest of the page belongs to it
             position = start + 1
             continue
