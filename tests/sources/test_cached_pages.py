@@ -288,3 +288,19 @@ class TestSharedPages:
         clock.now += 1
         with pytest.raises(UnexpectedStatus):
             get(f"{server.url}/p")
+
+    def test_removed_page_while_the_server_fails(
+        self, server: Any, pages: Any, clock: Clock
+    ) -> None:
+        """A page that its server has removed is not served from disk later."""
+        versioned(server)
+        get, _ = self.shared(pages, stale=60.0, missing=5.0)
+        url = f"{server.url}/p"
+        get(url)
+        server.replies["/p"] = server.reply(status=404)
+        clock.now += 1
+        assert get(url) is None
+        server.replies["/p"] = server.reply(status=500)
+        clock.now += 10
+        with pytest.raises(UnexpectedStatus):
+            get(url)

@@ -416,9 +416,13 @@ class SharedPages(Generic[_T]):
         return replace(written, body=b"", digest=written.sha256), content
 
     def _stored(self, key: tuple[str, str], read: Callable[[Answer], _T]) -> tuple[Copy, _T] | None:
-        """Return the copy on disk and its value; None if there is none or it cannot be read."""
+        """Return the copy on disk and its value; None if there is none or it cannot be read.
+
+        A copy from before its server lacked the page does not count.
+        """
         copy = self._pages.load(*key)
-        if copy is None:
+        absent_since = self._absent.peek(key)
+        if copy is None or (absent_since is not None and copy.checked <= absent_since):
             return None
         try:
             return replace(copy, body=b"", digest=copy.sha256), read(copy.answer)
