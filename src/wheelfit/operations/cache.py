@@ -141,7 +141,7 @@ def prune_cache(request: CachePruneRequest, context: Context) -> CacheRemoval:
     inventory = _inventory(request, context, removes=not request.dry_run)
     removal = _Removal(inventory, request.dry_run)
     removal.remove_leftovers()
-    removal.remove_other_layouts()
+    removal.remove_other_layouts(with_records=False)
     copies = (entry for entry in inventory.entries() if entry.kind != RECORDS)
     entries = sorted(copies, key=lambda copy: copy.used)
     left = sum(entry.size for entry in entries)
@@ -297,10 +297,13 @@ class _Removal:
             if not self.dry_run:
                 self.inventory.sweep(leftover)
 
-    def remove_other_layouts(self) -> None:
-        """Remove entries of other versions of wheelfit."""
+    def remove_other_layouts(self, *, with_records: bool = True) -> None:
+        """Remove entries of other versions of wheelfit.
+
+        :param with_records: whether recorded hashes, which cannot be fetched again, are removed.
+        """
         for kind, layout in self.inventory.layouts():
-            if layout == LAYOUT:
+            if layout == LAYOUT or (kind == RECORDS and not with_records):
                 continue
             entries = [
                 entry
@@ -337,7 +340,7 @@ def _entries_named(inventory: Inventory, names: Iterable[str]) -> list[Inventory
     """
     wheels = _wheels(inventory)
     selected: dict[str, CachedWheel] = {}
-    records: list[InventoryEntry] = []
+    records: dict[str, InventoryEntry] = {}
     for text in names:
         name, version = _parse_name(text)
         matching = [
@@ -350,7 +353,7 @@ def _entries_named(inventory: Inventory, names: Iterable[str]) -> list[Inventory
                 or canonicalize_version(version) == canonicalize_version(wheel.release.version)
             )
         ]
-        records_of_name = list(inventory.records_of(name))
+        records_of_name = {entry.key: entry for entry in inventory.records_of(name)}
         if not matching and not records_of_name:
             raise FileProblem(
                 f"{text} is not in the cache; nothing was removed",
@@ -358,5 +361,6 @@ def _entries_named(inventory: Inventory, names: Iterable[str]) -> list[Inventory
                 hint="`wheelfit cache list` shows the cached packages",
             )
         selected |= {wheel.sha256: wheel for wheel in matching}
-        records += records_of_name
-    return [*(entry for wheel in selected.values() for entry in wheel.entries), *records]
+        records |= records_of_name
+    entries = (entry for wheel in selected.values() for entry in wheel.entries)
+    return [*entries, *records.values()]

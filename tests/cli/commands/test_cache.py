@@ -299,6 +299,25 @@ class TestRemoval:
         assert not (cache / "pages-2").exists()
         assert len(cache_command.listed()) == 3
 
+    def test_recorded_hashes_of_other_versions(
+        self, cache_command: CacheCommand, cache: Path
+    ) -> None:
+        """Recorded hashes stay when the rest of another version is pruned."""
+        recorded = cache / "hashes-2" / "ab" / ("0" * 62)
+        recorded.parent.mkdir(parents=True)
+        recorded.write_bytes(b"of another version")
+        assert cache_command("prune")["others"] == []
+        assert recorded.exists()
+
+    def test_recorded_hash_of_a_package_that_is_named_twice(
+        self, cache_command: CacheCommand, cache: Path
+    ) -> None:
+        """It is counted and removed once."""
+        Store(cache).write("hashes", "key", {"name": "plain"}, b"00")
+        for words in (["--dry-run"], []):
+            (other,) = cache_command("remove", "plain==1.0", "plain==2.0", *words)["others"]
+            assert (other["kind"], other["entries"]) == ("hashes", 1)
+
     def test_links_are_not_followed(
         self, cache_command: CacheCommand, cache: Path, tmp_path: Path
     ) -> None:
