@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 from wheelfit.sources.urls import (
@@ -13,6 +16,7 @@ from wheelfit.sources.urls import (
     last_segment,
     origin,
     redact,
+    relative_path,
     split_userinfo,
 )
 
@@ -126,3 +130,14 @@ class TestFileUrls:
         assert file_path("file://localhost/srv/x") == "/srv/x"
         with pytest.raises(ValueError, match="another host"):
             file_path("file://elsewhere/srv/x")
+
+
+def test_relative_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows has no path from one drive to another, so the whole path is written."""
+    assert relative_path("/a/b c", Path("/a/d")) == "../b c"
+
+    def relative(_path: str, _start: object) -> str:
+        raise ValueError("path is on mount 'D:', start on mount 'C:'")
+
+    monkeypatch.setattr(os.path, "relpath", relative)
+    assert relative_path("/a/b c", Path("/a/d")) == "/a/b c"

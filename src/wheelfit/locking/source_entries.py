@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.sources.hash_check import KNOWN_HASHES
 from wheelfit.sources.page import File, time_of_upload
-from wheelfit.sources.urls import file_path, split_userinfo, without_fragment
+from wheelfit.sources.urls import file_path, relative_path, split_userinfo, without_fragment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 
 VERSIONED_KINDS = ("sdist", "archive")
@@ -74,5 +73,5 @@ def _location(url: str, folder: Path | None) -> dict[str, str]:
     """Return the location of a source: its URL, or its path relative to the lock if it is local."""
     bare = split_userinfo(without_fragment(url))[0]
     if bare.startswith("file:") and folder is not None:
-        return {"path": Path(os.path.relpath(file_path(bare), folder)).as_posix()}
+        return {"path": relative_path(file_path(bare), folder)}
     return {"url": bare}

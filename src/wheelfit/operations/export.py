@@ -24,6 +24,7 @@ from wheelfit.operations.files import new_folder, source_date_epoch, write_atomi
 from wheelfit.operations.lock_files import LockChoiceRequest, naming_machine_in_errors, open_lock
 from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.text import columns, in_one_line
+from wheelfit.sources.urls import relative_path
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.record import sha256_of_file
 from wheelfit.wheels.rewrite import RewriteOptions, rewrite
@@ -217,7 +218,7 @@ class _Exporter:
                 if copies and self._request.wheels is not None:
                     copied = Path(self._request.wheels, subfolder)
                     # pip and uv look for it from the folder of the file.
-                    folder_of_copies = Path(os.path.relpath(copied, start)).as_posix()
+                    folder_of_copies = relative_path(copied, start)
                 document = text = requirements_text(contents, copies, folder_of_copies, start)
         return Export(contents, machine, text, document, path)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, unquote, unquote_to_bytes, urljoin, urlsplit, urlunsplit
 
@@ -192,6 +193,14 @@ def file_path(url: str) -> str:
         # Paths are bytes; the characters they stand for depend on the locale.
         return os.fsdecode(unquote_to_bytes(parts.path))
     return url2pathname(parts.path)
+
+
+def relative_path(path: Path | str, folder: Path) -> str:
+    """Return a path relative to a folder, with slashes; the whole path if its drive is another."""
+    path = os.fspath(path)
+    with suppress(ValueError):  # on Windows
+        path = os.path.relpath(path, folder)
+    return path.replace(os.sep, "/")
 
 
 def file_url(path: Path) -> str:

@@ -88,11 +88,12 @@ def test_folder(setup: ExportFolder, uv: Path) -> None:
 
 
 def test_editable_folder(setup: ExportFolder) -> None:
-    """An editable folder has ``-e`` and a path relative to the file."""
-    write_project(setup.folder / "demo", "demo")
-    Path("out").mkdir()
-    text = setup.export("-e", setup.folder / "demo", to="out/requirements.txt")
-    assert text.splitlines()[-1] == "-e ../../demo"
+    """An editable folder has ``-e`` and a path relative to the file, quoted for pip."""
+    for folder, line in (("demo", "-e ../../demo"), ("my demo", "-e '../../my demo'")):
+        write_project(setup.folder / folder, "demo")
+        Path("out").mkdir(exist_ok=True)
+        text = setup.export("-e", setup.folder / folder, to="out/requirements.txt")
+        assert text.splitlines()[-1] == line
 
 
 def test_repository(setup: ExportFolder, uv: Path) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, cast
 
-from wheelfit.sources.urls import file_path
+from wheelfit.sources.urls import file_path, relative_path
 from wheelfit_runtime.errors import UserError
 
 if TYPE_CHECKING:
@@ -87,10 +86,11 @@ def _unhashed(pin: Pin, start: Path) -> str:
     direct_url = {} if pin.file.origin is None else pin.file.origin.direct_url or {}
     if "vcs_info" in direct_url:
         return f"{pin.name} @ {_escaped(pin.file.url)}"
-    path = Path(os.path.relpath(file_path(pin.file.url), start)).as_posix()
+    path = _readable(relative_path(file_path(pin.file.url), start))
+    if path[:1] != "." and not Path(path).is_absolute():
+        path = f"./{path}"
     dir_info = cast("Mapping[str, object]", direct_url.get("dir_info", {}))
-    is_editable = bool(dir_info.get("editable"))
-    return ("-e " if is_editable else "") + _readable(path if path[:1] == "." else f"./{path}")
+    return f"-e {quote(path)}" if dir_info.get("editable") else path
 
 
 def _escaped(url: str) -> str:
