@@ -126,7 +126,7 @@ def request_digest(*parts: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def version_of(filename: str) -> Version | None:
+def version_in_filename(filename: str) -> Version | None:
     """Return the version in the name of a wheel, index file or source distribution; else None."""
     if filename.endswith(".whl"):
         parts = filename.split("-", 2)
@@ -166,7 +166,7 @@ def _validator(
         files = tuple(
             file
             for file in files_of_releases(page, versions[name])
-            for version in [version_of(file.filename)]
+            for version in [version_in_filename(file.filename)]
             if version in versions[name]
             or (has_builds and version and without_build(version) in versions[name])
         )

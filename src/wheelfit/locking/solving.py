@@ -22,9 +22,9 @@ from wheelfit.core.filename import index_file_name, parse_index_file_name
 from wheelfit.core.property_support import Support
 from wheelfit.core.providers import BrokenProvider
 from wheelfit.core.requirements import parse_requirement
-from wheelfit.core.versions import without_build
+from wheelfit.core.versions import version_of, without_build
 from wheelfit.errors import InvalidRequirement, SourceBuildNotAllowed
-from wheelfit.locking.freshness import files_of_releases, version_of
+from wheelfit.locking.freshness import files_of_releases, version_in_filename
 from wheelfit.locking.joint_releases import resolve_jointly
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.resolution.request import RequestedRequirement, ResolutionRequest
@@ -258,7 +258,7 @@ class PinnedRepository(RepositoryWrapper):
             return None
         files = []
         for file in files_of_releases(page, [version]):
-            file_version = version_of(file.filename)
+            file_version = version_in_filename(file.filename)
             if file_version is not None and page.has_joined_builds:
                 file_version = without_build(file_version)
             if file_version == version:
@@ -304,7 +304,7 @@ class JoinedRepository(RepositoryWrapper):
             # one counts.
             public, local, rest = _split_filename(renamed.filename)
             key = f"{public}-{rest}", renamed.source
-            if key not in files or Version(f"0+{local}") > _local_of(files[key].filename):
+            if key not in files or _local_version(local) > _local_of(files[key].filename):
                 files[key] = renamed
         return structs.replace(page, files=tuple(files.values()), has_joined_builds=True)
 
@@ -319,7 +319,11 @@ def _split_filename(filename: str) -> tuple[str, str, str]:
 
 def _local_of(filename: str) -> Version:
     """Return the local version of a file name as a version that can be compared."""
-    return Version(f"0+{_split_filename(filename)[1]}")
+    return _local_version(_split_filename(filename)[1])
+
+
+def _local_version(text: str) -> Version:
+    return version_of(f"0+{text}") or Version("0")  # an invalid one is lower than all others
 
 
 class UniversalCandidates(Candidates):
