@@ -343,15 +343,7 @@ def sort_page(
         ranks = {
             version: _rank(listed, page.order) for version, listed in listed_by_version.items()
         }
-    return Listing(
-        page.name,
-        releases,
-        page.source,
-        page.notes,
-        ignored,
-        page.bridge,
-        ranks,
-    )
+    return Listing(page.name, releases, page.source, page.notes, ignored, family, ranks)
 
 
 def _ranks_of_builds(

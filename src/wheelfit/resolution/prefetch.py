@@ -15,7 +15,7 @@ import time
 from functools import partial
 from queue import SimpleQueue
 from threading import Lock, Thread
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
@@ -63,12 +63,7 @@ class Prefetch:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         # The results of running requests are not needed any more, and the threads are daemons.
         with self._lock:
             self._closed = True

@@ -90,7 +90,7 @@ def presets_for(document: VariantDocument | None) -> Iterator[str]:
 
 
 _NAME_AND_VERSION = re.compile(r"[a-z]+-\d+\.\d+")
-_VERSION = re.compile(r"\d+(?:\.\d+)?")
+_VERSION = re.compile(r"\d{1,6}(?:\.\d{1,6})?")
 
 
 def _versions(

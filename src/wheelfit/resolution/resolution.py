@@ -147,8 +147,7 @@ class Resolution(Struct, frozen=True):
     missing_builds: tuple[str, ...] = ()
     """Builds that are missing because their releases do not go together, one sentence each."""
     superseded: Mapping[NormalizedName, str] = field(default_factory=lambda: MappingProxyType({}))
-    """The installed packages to remove without a successor, with the reason as a clause.
-    """
+    """The installed packages to remove without a successor, with the reason as a clause."""
     context: ChoiceContext = ChoiceContext()
 
     def pin(self, name: NormalizedName) -> Pin | None:
