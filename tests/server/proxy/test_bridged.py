@@ -24,6 +24,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordingIndex]:
     build_wheel(folder, "cupy-cuda13x", "14.2.0")
     for version in ("1.26.0", "1.32.0"):
         build_wheel(folder, "onnxruntime", version)
+    (folder / "onnxruntime-1.32.0.tar.gz").write_bytes(b"")
     build_wheel(folder, "onnxruntime-gpu", "1.26.0")
     build_wheel(folder, "xgboost", "3.3.0")
     build_wheel(folder, "xgboost-cpu", "3.3.0")
@@ -73,10 +74,8 @@ def test_newer_release_without_an_accelerator(behind: Behind) -> None:
         files["onnxruntime-1.26.0-0_cuda12_cudnn9.10-py3-none-any.whl"].get("yanked", False)
         is False
     )
-    assert (
-        "the bridge has builds for this machine up to 1.26.0 only"
-        in files["onnxruntime-1.32.0-py3-none-any.whl"]["yanked"]
-    )
+    for name in ("onnxruntime-1.32.0-py3-none-any.whl", "onnxruntime-1.32.0.tar.gz"):
+        assert "the bridge has builds for this machine up to 1.26.0 only" in files[name]["yanked"]
 
 
 def test_note_about_pip(index: RecordingIndex) -> None:
@@ -100,5 +99,5 @@ def test_catalogue_without_families(index: RecordingIndex) -> None:
     with Behind(index.url, supported=CUDA_12, bridges=[], all_variants=True, mode="full") as behind:
         assert behind.page("cupy", UV) == {}
         assert all("-0_" not in name for name in behind.page("onnxruntime", UV))
-        assert len(behind.page("onnxruntime", UV)) == 2
+        assert len(behind.page("onnxruntime", UV)) == 3
         assert any("depend on the variant" in note for note in behind.notes)

@@ -195,29 +195,26 @@ class Proxy:
         if upstream_and_page is None:
             return not_found("no index behind the proxy has this project")
         upstream, page = upstream_and_page
-        if page.has_variants:
-            written = self._client_page(
-                upstream, page, normalised, options, profile, client, media_type
-            )
-            preferred = written.listed.preferred
-            if preferred is not None and options.mode == "additive" and client.tool == "pip":
-                self._note_once(
-                    f"{normalised}: pip takes a newer release from the index beside the proxy, "
-                    f"without a build for this machine; with --full it takes {preferred}"
-                )
-            return page_response(request, media_type, written.body, _PAGE_HEADERS)
-        if options.mode == "additive":
+        if not page.has_variants and options.mode == "additive":
             return not_found("the project has no variants; other indexes have it")
-        if (
-            page.needs_rewriting
+        must_be_written = (
+            page.has_variants
+            or page.needs_rewriting
             or upstream.needs_proxy(page.url)
             or not _has_media_type(page.content_type, media_type)
-        ):
-            written = self._client_page(
-                upstream, page, normalised, options, profile, client, media_type
+        )
+        if not must_be_written:
+            return _forward_page(request, page)
+        written = self._client_page(
+            upstream, page, normalised, options, profile, client, media_type
+        )
+        preferred = written.listed.preferred
+        if preferred is not None and options.mode == "additive" and client.tool == "pip":
+            self._note_once(
+                f"{normalised}: pip takes a newer release from the index beside the proxy, "
+                f"without a build for this machine; with --full it takes {preferred}"
             )
-            return page_response(request, media_type, written.body, _PAGE_HEADERS)
-        return _forward_page(request, page)
+        return page_response(request, media_type, written.body, _PAGE_HEADERS)
 
     def _find(self, name: NormalizedName, *, html: bool) -> tuple[Upstream, RawPage] | None:
         for upstream in self._upstreams:

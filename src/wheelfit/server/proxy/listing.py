@@ -11,11 +11,10 @@ from msgspec import structs
 
 from wheelfit.core.abi_dependency import KnownVersions
 from wheelfit.core.core_metadata import edit_metadata, read_metadata, without_variant_markers
-from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.filename import release_of
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.ordering import order_labels
 from wheelfit.core.property_support import Support, namespaces_used
-from wheelfit.errors import InvalidFilename
 from wheelfit.resolution.bridges import accelerated_releases
 from wheelfit.server.proxy.choosing import (
     OfferedRelease,
@@ -94,15 +93,8 @@ def list_project(
     :param needs_proxy: returns whether the proxy must serve a file because clients cannot fetch it.
     :raises NetworkError: a document that affects the choice cannot be read.
     """
-    writer = _PageWriter(
-        page,
-        files,
-        profile,
-        all_variants,
-        None if all_variants else client,
-        known_hash,
-        needs_proxy,
-    )
+    client = None if all_variants else client
+    writer = _PageWriter(page, files, profile, all_variants, client, known_hash, needs_proxy)
     releases = writer.releases_with_variants()
     if not releases:
         return writer.write(())
@@ -195,12 +187,11 @@ class _PageWriter:
         """
         if self.page.bridge is None or self.all_variants or file.yanked is not None:
             return file
-        newest = self._accelerated.get(None, self._newest_accelerated)
-        try:
-            is_newer = newest is not None and parse_wheel_filename(file.filename).version > newest
-        except InvalidFilename:
-            return file
-        if not is_newer:
+        newest, release = (
+            self._accelerated.get(None, self._newest_accelerated),
+            release_of(file.filename),
+        )
+        if newest is None or release is None or release[1] <= newest:
             return file
         self.preferred = newest
         return structs.replace(
