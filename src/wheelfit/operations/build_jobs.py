@@ -39,6 +39,7 @@ from wheelfit.operations.context import Context, Reporter
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.executors import is_executor_named, open_workers_of
 from wheelfit.operations.matrix import matrix_of
+from wheelfit.operations.requirements import read_requirements
 from wheelfit.operations.temporary_folders import scratch_folder
 from wheelfit_runtime.platforms.cache_folder import state_folder_of
 from wheelfit_runtime.wording import count_of
@@ -312,7 +313,9 @@ def _record(
 ) -> Iterator[WorkRecord[BuildItem, tuple[BuiltWheel, ...]]]:
     """Open the record of finished builds, a file beside the wheels."""
     sources = {path: source_digest(path) for path in {item.order.project for item in items}}
-    options = repr([request.constraint, request.no_build_isolation])
+    requirements = read_requirements(request, context.environ, may_be_empty=True)
+    constraints = [str(constraint.requirement) for constraint in requirements.constraints]
+    options = repr([constraints, request.no_build_isolation])
     pythons: dict[str, str] = {}
 
     def key(item: BuildItem) -> str:

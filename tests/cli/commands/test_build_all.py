@@ -153,7 +153,7 @@ def test_relative_paths(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_unchanged_wheels_are_kept(builder: Builder) -> None:
-    """Wheels of an earlier run are kept unless the source, the wheel or the recipe changed."""
+    """Wheels are kept unless the source, the wheel, the recipe or a constraint changed."""
     assert builder.counts() == {"built": 3, "skipped": 2}
     before = builder.wheels()
     assert builder.counts() == {"kept": 3, "skipped": 2}
@@ -161,6 +161,11 @@ def test_unchanged_wheels_are_kept(builder: Builder) -> None:
     assert builder.counts() == {"kept": 2, "built": 1, "skipped": 2}
     assert builder.wheels() == before
     assert builder.counts("--rebuild") == {"built": 3, "skipped": 2}
+    constraints = builder.folder / "constraints.txt"
+    for text in ("setuptools<90", "setuptools<91"):
+        constraints.write_text(text)
+        assert builder.counts("-c", constraints) == {"built": 3, "skipped": 2}
+    assert builder.counts("-c", constraints) == {"kept": 3, "skipped": 2}
     (builder.project / "more").write_text("\nMORE = 1")
     assert builder.counts() == {"built": 3, "skipped": 2}
     assert builder.wheels().keys() == before.keys()
