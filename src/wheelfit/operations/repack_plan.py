@@ -21,7 +21,7 @@ from wheelfit.building.repack.joining import (
     repack_file,
     wheel_differences,
 )
-from wheelfit.core.core_metadata import CoreMetadata, read_metadata
+from wheelfit.core.core_metadata import read_metadata
 from wheelfit.core.filename import wheel_filename_of
 from wheelfit.core.labels import NULL, Label
 from wheelfit.errors import UsageError
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from wheelfit.building.repack.joining import JoinedRelease
     from wheelfit.core.bridges import BridgeFamily
     from wheelfit.core.properties import PropertySet
+    from wheelfit.core.requirements import Requirement
     from wheelfit.operations.context import Context
     from wheelfit.operations.repack import RepackRequest
 
@@ -168,7 +169,7 @@ def plan_repack(request: RepackRequest, context: Context) -> RepackPlan:
         finder = _Wheels(request, context, stack)
         for requirement in requirements:
             if requirement is not None:
-                finder.find_published(requirement.name, requirement.specifier.contains)
+                finder.find_published(requirement)
         finder.find_files(files)
         families = known_families(context.environ, shipped_bridges=request.shipped_bridges)
         name, projects = _projects(finder.listed, request.name, families)
@@ -239,8 +240,12 @@ class _Wheels:
         self._open: dict[str, Callable[[], ByteSource]] = {}
         self.listed: dict[NormalizedName, dict[Version, list[JoinableWheel]]] = {}
 
-    def find_published(self, name: NormalizedName, is_requested: Callable[[Version], bool]) -> None:
-        """Add the wheels of a project of an index."""
+    def find_published(self, requirement: Requirement) -> None:
+        """Add the wheels of a project of an index.
+
+        :raises ProjectNotFound: the index has no wheels of it in the required versions.
+        """
+        name = requirement.name
         settings = read_settings(self._request, self._context.environ)
         repository = self._stack.enter_context(open_indexes(self._request, settings, self._context))
         page = repository.project(name)
@@ -248,7 +253,10 @@ class _Wheels:
             raise ProjectNotFound(f"{name} was not found in any index", where=repository.name)
         for file in page.files:
             if file.yanked is None:
-                self._add(file.filename, file.size, partial(repository.open, file), is_requested)
+                open_source = partial(repository.open, file)
+                self._add(file.filename, file.size, open_source, requirement.specifier.contains)
+        if name not in self.listed:
+            raise ProjectNotFound(f"there are no wheels of {requirement}", where=repository.name)
 
     def find_files(self, names: Sequence[str]) -> None:
         """Add wheel files, and the wheels in folders."""
@@ -283,7 +291,7 @@ class _Wheels:
 
 
 def _summary(archive: WheelArchive) -> WheelSummary:
-    core: CoreMetadata = read_metadata(archive.metadata(), archive.where)
+    core = read_metadata(archive.metadata(), archive.where)
     libraries = LibraryFiles()
     libraries.add_exports_of(archive)
     return WheelSummary(

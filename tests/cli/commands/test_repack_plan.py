@@ -70,6 +70,14 @@ def test_plan_from_an_index(family: Path, run: Runner) -> None:
     assert lines[-1].endswith("-o dist fast==1.1 fast-cu12==1.1 --index-file")
 
 
+def test_version_without_wheels(family: Path, run: Runner) -> None:
+    """A project whose required version has no wheels is named."""
+    with RecordingIndex(family) as index:
+        words = ("--index-url", index.url, "--no-cache-dir")
+        result = run("wheel", "repack", "--plan", "fast==9", "fast-cu12", *words, code=3)
+    assert "there are no wheels of fast==9" in result.err
+
+
 def test_proposed_configuration(family: Path, tmp_path: Path, run: Runner) -> None:
     """B-44: the proposed file joins the releases once the properties are filled in."""
     plan = run("wheel", "repack", "--plan", family, "--json").object
