@@ -317,6 +317,19 @@ class TestOthers:
             notes += done is not None and any("only_old" in note for note in done.notes)
         assert notes
 
+    def test_many_added_files(self, tmp_path: Path) -> None:
+        """All of them stay; the first ones are named, and the others counted."""
+        notes: set[str] = set()
+        for _, root in killed(tmp_path, step=2):
+            folder = root / LIBRARY / "demo" / "added"
+            folder.mkdir(parents=True, exist_ok=True)
+            for number in range(13):
+                (folder / f"file{number:02}").write_text("somebody's")
+            done = recover(places_of(root))
+            assert len(list(folder.iterdir())) == 13
+            notes.update(() if done is None else done.notes)
+        assert "the same holds for 3 other paths" in notes
+
     def test_bytecode(self, tmp_path: Path, before: dict[str, str]) -> None:
         """Bytecode that Python wrote meanwhile keeps nothing back."""
         for _, root in killed(tmp_path, step=2):

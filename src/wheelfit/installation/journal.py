@@ -206,9 +206,14 @@ def _untrusted(
 def journal_stage_of(folders: EnvironmentFolders) -> JournalStage | None:
     """Return the stage of an interrupted change; None if no step of one was made."""
     for stage in JournalStage:
-        if os.path.lexists(os.path.join(folders.workplace, stage.value)):  # noqa: PTH118
+        if os.path.lexists(journal_path(folders, stage)):
             return stage
     return None
+
+
+def journal_path(folders: EnvironmentFolders, stage: JournalStage = JournalStage.JOURNAL) -> str:
+    """Return the path that the journal of a change has in a stage."""
+    return os.path.join(folders.workplace, stage.value)  # noqa: PTH118
 
 
 def read_journal(
@@ -218,7 +223,7 @@ def read_journal(
 
     :param trust_journal: whether the user trusts it without a signature.
     """
-    path = os.path.join(folders.workplace, JournalStage.JOURNAL.value)  # noqa: PTH118
+    path = journal_path(folders)
     try:
         return _parse(_document(path, folders, disk, trust_journal=trust_journal), folders, path)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -229,7 +234,7 @@ def read_changes(
     folders: EnvironmentFolders, disk: FileSystem, stage: JournalStage
 ) -> tuple[str, ...]:
     """Return a description of a change, without reading its steps, which takes longer."""
-    path = os.path.join(folders.workplace, stage.value)  # noqa: PTH118
+    path = journal_path(folders, stage)
     try:
         return tuple(map(str, _document(path, folders, disk)["changes"]))
     except (ValueError, KeyError, TypeError, RecursionError):

@@ -26,6 +26,7 @@ from wheelfit.installation.journal import (
     MARK,
     JournalStage,
     check_workplace,
+    journal_path,
     journal_stage_of,
     read_changes,
     read_folders,
@@ -37,6 +38,7 @@ from wheelfit.wheels.file_system import FileSystem, make_with_parents
 from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit_runtime.errors import InvalidWheel, os_reason
 from wheelfit_runtime.patterns import pattern
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -127,11 +129,9 @@ def _recover(folders: EnvironmentFolders, disk: FileSystem, *, trust_journal: bo
     other_workplaces, created_levels = read_folders(folders, disk, trust_journal=trust_journal)
     notes += _clear(folders, other_workplaces, disk, trust_journal=trust_journal)
     outcome = OUTCOMES[stage]
-    created = (
-        ()
-        if outcome is RecoveryOutcome.FINISHED
-        else tuple(_created_folders(folders, created_levels))
-    )
+    created: tuple[str, ...] = ()
+    if outcome is not RecoveryOutcome.FINISHED:
+        created = tuple(_created_folders(folders, created_levels))
     return Recovery(outcome, changes, tuple(notes), created)
 
 
@@ -147,8 +147,7 @@ def undo(folders: EnvironmentFolders, journal: Journal, file_system: FileSystem)
 
 def record_stage(folders: EnvironmentFolders, stage: JournalStage, file_system: FileSystem) -> None:
     """Record on the disk that a change is committed or undone."""
-    journal = os.path.join(folders.workplace, JournalStage.JOURNAL.value)  # noqa: PTH118
-    file_system.replace(journal, os.path.join(folders.workplace, stage.value))  # noqa: PTH118
+    file_system.replace(journal_path(folders), journal_path(folders, stage))
     file_system.sync_folder(folders.workplace)
 
 
@@ -172,7 +171,7 @@ class _Undo:
         self._steps = journal.steps
         self._disk = file_system
         self._real = RealPaths()
-        self._notes: list[str] = []
+        self._staying: list[str] = []
         self._own_files = self._recorded_by_us()
         foreign_records = [path for path in _records(folders) if not self._is_known(path)]
         self._foreign_files = frozenset(
@@ -208,14 +207,18 @@ class _Undo:
                         make_with_parents(self._disk, step.path)
         for folder in reversed(emptied):
             _remove_empty(folder, self._disk)
-        for name in sorted(self._superseded):
-            self._notes.append(f"{name} was not restored: another tool changed it since")
-        return self._notes
+        notes = [f"{path} stays: it was added since" for path in self._staying[:_MAX_NOTES]]
+        if (hidden := len(self._staying) - _MAX_NOTES) > 0:
+            notes.append(f"the same holds for {count_of(hidden, 'other path')}")
+        return notes + [
+            f"{name} was not restored: another tool changed it since"
+            for name in sorted(self._superseded)
+        ]
 
     def _undo_put(self, step: Step) -> None:
         if not self._disk.exists(step.workplace_path) and self._disk.exists(step.path):
             if not is_real_folder(step.path) and self._is_foreign(step.path):
-                self._note_stays(step.path)
+                self._staying.append(step.path)
                 return
             self._disk.move(step.path, step.workplace_path)
         # Foreign files are in it only if it was at step.path before, which is free now.
@@ -262,7 +265,7 @@ class _Undo:
             for path in _files_below(step.workplace_path):
                 self._move_if_free(path, step.path + path[len(step.workplace_path) :])
         else:
-            self._note_stays(step.path)
+            self._staying.append(step.path)
 
     def _move_back(self, step: Step) -> None:
         make_with_parents(self._disk, os.path.dirname(step.path))  # noqa: PTH120
@@ -292,11 +295,7 @@ class _Undo:
         if not self._disk.exists(target):
             make_with_parents(self._disk, os.path.dirname(target))  # noqa: PTH120
             self._disk.move(path, target)
-            self._note_stays(target)
-
-    def _note_stays(self, path: str) -> None:
-        if len(self._notes) < _MAX_NOTES:
-            self._notes.append(f"{path} stays: it was added since")
+            self._staying.append(target)
 
     # --- owners ---
 

@@ -31,7 +31,13 @@ from typing import TYPE_CHECKING, Self
 
 from wheelfit.errors import LinkRefused, NotRecoverable
 from wheelfit.installation.folder_scan import FolderScan
-from wheelfit.installation.journal import Journal, JournalStage, journal_stage_of, read_journal
+from wheelfit.installation.journal import (
+    Journal,
+    JournalStage,
+    journal_path,
+    journal_stage_of,
+    read_journal,
+)
 from wheelfit.installation.recovery import (
     RecoveryOutcome,
     identity_of,
@@ -286,7 +292,7 @@ class Transaction:
         )
 
     def _make_changes(self, journal: Journal) -> None:
-        final = os.path.join(self._folders.workplace, JournalStage.JOURNAL.value)  # noqa: PTH118
+        final = journal_path(self._folders)
         self._disk.write(f"{final}.new", journal.to_bytes(self._folders))
         self._workplaces.sync()
         self._disk.replace(f"{final}.new", final)
@@ -303,13 +309,10 @@ class Transaction:
 
     def _revoke_commit(self, error: OSError) -> None:
         """Revoke the commit, which may not be on the disk."""
-        committed = os.path.join(self._folders.workplace, JournalStage.COMMITTED.value)  # noqa: PTH118
+        committed = journal_path(self._folders, JournalStage.COMMITTED)
         try:
             with suppress(FileNotFoundError):
-                self._disk.replace(
-                    committed,
-                    os.path.join(self._folders.workplace, JournalStage.JOURNAL.value),  # noqa: PTH118
-                )
+                self._disk.replace(committed, journal_path(self._folders))
         except OSError as failure:
             raise EnvironmentUnavailable(
                 "the environment was changed, but a power cut may undo the change",
@@ -332,7 +335,7 @@ class Transaction:
 
     def _undo(self) -> None:
         undo(self._folders, read_journal(self._folders, self._disk), self._disk)
-        self._disk.remove_file(os.path.join(self._folders.workplace, JournalStage.JOURNAL.value))  # noqa: PTH118
+        self._disk.remove_file(journal_path(self._folders))
 
 
 @dataclass(frozen=True, slots=True)
