@@ -64,6 +64,7 @@ def test_targets(section: bytes, targets: tuple[str, ...]) -> None:
         (offload_bundle("gfx942")[:24] + b"\xff" * 100, "no table that can be read"),
         (compressed(offload_bundle("gfx942"), method=1), "compressed by zstd"),
         (compressed(offload_bundle("gfx942"), version=9), "the unknown version 9"),
+        (compressed(offload_bundle("gfx942"))[:8] + bytes(24), "no table that can be read"),
         (compressed(offload_bundle("gfx942"))[:-40], "longer than its section"),
         (compressed(offload_bundle("gfx942"))[:32] + bytes(90), "is damaged"),
     ],

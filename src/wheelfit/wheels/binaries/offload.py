@@ -115,7 +115,7 @@ def _unpack(head: bytes) -> tuple[bytes, int]:
     field_size = 8 if version >= 3 else 4
     length = int.from_bytes(head[8 : 8 + field_size], "little")
     data_start = 8 + 2 * field_size + 8
-    if version not in (2, 3) or length <= data_start:
+    if version not in (2, 3):
         raise Unreadable(f"a compressed bundle has the unknown version {version}")
     if method != _ZLIB:
         raise Unreadable("code for AMD's GPUs is compressed by zstd, which is not supported")
