@@ -202,17 +202,9 @@ def _elf_layout(sections: Sequence[_Section], machine: int) -> bytes:
             )
         )
         if kind in (_SHT_DYNAMIC, _SHT_NOTE):
-            segment = (
-                _PT_DYNAMIC if kind == _SHT_DYNAMIC else _PT_NOTE,
-                4,
-                start,
-                start,
-                start,
-                len(content),
-                len(content),
-                8,
-            )
-            segments += struct.pack("<IIQQQQQQ", *segment)
+            segment = _PT_DYNAMIC if kind == _SHT_DYNAMIC else _PT_NOTE
+            fields = (start, start, start, len(content), len(content), 8)
+            segments += struct.pack("<IIQQQQQQ", segment, 4, *fields)
     start = body_offset + len(body)
     name_offset = names.add(".shstrtab")
     rows.append(

@@ -27,29 +27,22 @@ def compile_library(
     :param options: further options of the compiler.
     :raises FileNotFoundError: there is no C compiler.
     """
-    compiler = require_compiler()
+    command = [require_compiler(), "-shared", "-fPIC", "-w"]
+
+    def run(name: str, output: Path, *arguments: str | Path) -> None:
+        subprocess.run([*command, f"-Wl,-soname,{name}", "-o", output, *arguments], check=True)
+
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        base_command = [compiler, "-shared", "-fPIC", "-w"]
         source_file = folder / "source.c"
         source_file.write_text(source, encoding="utf-8")
         empty_file = folder / "empty.c"
         empty_file.touch()
-        needed_files = []
-        for name in needed:
-            command = [
-                *base_command,
-                f"-Wl,-soname,{name}",
-                "-o",
-                str(folder / name),
-                str(empty_file),
-            ]
-            subprocess.run(command, check=True)
-            needed_files.append(str(folder / name))
-        flags = [f"-Wl,-soname,{soname}", "-Wl,--no-as-needed", *options]
+        needed_files = [folder / name for name in needed]
+        for file in needed_files:
+            run(file.name, file, empty_file)
         library = folder / "compiled.so"
-        command = [*base_command, *flags, "-o", str(library), str(source_file), *needed_files]
-        subprocess.run(command, check=True)
+        run(soname, library, "-Wl,--no-as-needed", *options, source_file, *needed_files)
         return library.read_bytes()
 
 

@@ -169,26 +169,14 @@ def _parse_entries(data: bytes, end: DirectoryEnd, where: str) -> tuple[Director
     try:
         while position < len(data):
             fields = _ENTRY.unpack_from(data, position)
-            (
-                mark,
-                flags,
-                method,
-                time,
-                date,
-                crc,
-                packed,
-                size,
-                name_length,
-                extra_length,
-                comment_length,
-                offset,
-            ) = fields
+            mark, flags, method, time, date, crc, packed, size, *lengths, offset = fields
             if mark != _ENTRY_MARK or _FULL32 in (packed, size, offset):
                 entries = _parse_entries_strictly(data, end, where)
                 break
             position += _ENTRY.size
             header = HeaderFields(flags, time, date)
             content = ContentFields(method, crc, packed, size)
+            name_length, extra_length, comment_length = lengths
             entries.append((offset, data[position : position + name_length], header, content))
             position += name_length + extra_length + comment_length
     except struct.error:

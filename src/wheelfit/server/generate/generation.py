@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
 
 from wheelfit.checking.findings import Finding, Location
 from wheelfit.core.filename import (
@@ -20,6 +19,7 @@ from wheelfit.core.filename import (
     parse_wheel_filename,
     release_of,
 )
+from wheelfit.core.versions import version_of
 from wheelfit.server.generate.collection import ARCHIVES, CollectedFile, CollectedFiles, collect
 from wheelfit.server.generate.manifest import MANIFEST, IndexManifest, read_manifest
 from wheelfit.server.generate.publishing import (
@@ -39,6 +39,8 @@ from wheelfit_runtime.wording import count_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
+
+    from packaging.version import Version
 
     from wheelfit.core.filename import Release, WheelFilename
     from wheelfit.server.generate.file_facts import FactsCache, FileFacts
@@ -429,10 +431,7 @@ def index_entry(release: Release, document: bytes) -> tuple[File, PublishedFile]
 
 def _is_release_name(text: str, release: Release) -> bool:
     name, _, version = text.rpartition("-")
-    try:
-        return (canonicalize_name(name), Version(version)) == release
-    except InvalidVersion:
-        return False
+    return (canonicalize_name(name), version_of(version)) == release
 
 
 def _metadata_of(archive: CollectedFile, metadata: bytes | None) -> bytes:
