@@ -153,6 +153,7 @@ def test_modules(root: Path, patient: Patient) -> None:
     """A module on PYTHONPATH that hides an installed one is found, others are not."""
     patient.add("numpy", "2.3.4", files={"numpy/__init__.py": b"", "single.py": b""})
     touch(root, "/src/numpy/__init__.py", "/src/single.py", "/src/mine.py", "/other/mine.py")
+    touch(root, "/other/numpy.txt", "/other/single.py.orig")  # are not imported
     found = judge(root, patient=patient, PYTHONPATH="/src:/other:/gone")
     assert codes(found) == ["warning pythonpath-hides", "note path-entry-missing"]
     assert found[0].message == "/src has its own numpy (of numpy 2.3.4) and single (of numpy 2.3.4)"

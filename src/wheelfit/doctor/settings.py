@@ -38,6 +38,8 @@ _TOOLS: Mapping[str, str] = {
 _TOOLKITS = "/usr/local"
 _TOOLKIT = re.compile(r"cuda-[0-9]+(?:\.[0-9]+)?")
 _SMI_VERSION = re.compile(r"^NVIDIA-SMI version\s*:\s*([0-9.]+)\s*$", re.MULTILINE)
+_IS_IMPORTED = re.compile(r"[^.]+|.+\.(?:py|so|pyd)")
+"""The names of modules, and of folders."""
 _FALSE = frozenset({"", "0", "false", "no", "off"})
 
 
@@ -309,7 +311,8 @@ def _module_findings(settings: MachineSettings, modules: Mapping[str, str]) -> I
         if not folder.exists:
             yield _missing(folder)
             continue
-        hidden = sorted({name.partition(".")[0] for name in folder.names} & modules.keys())
+        own = {name.partition(".")[0] for name in folder.names if _IS_IMPORTED.fullmatch(name)}
+        hidden = sorted(own & modules.keys())
         if hidden:
             names = listed_briefly(f"{name} (of {modules[name]})" for name in hidden)
             location = Location(folder.variable)

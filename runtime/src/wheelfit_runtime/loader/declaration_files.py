@@ -124,7 +124,7 @@ def read_file(where: str) -> bytes:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise InvalidDeclaration("is not a regular file")
             data = b""
-            while len(data) <= MAX_FILE_SIZE and (piece := os.read(descriptor, MAX_FILE_SIZE + 1)):
+            while piece := os.read(descriptor, MAX_FILE_SIZE + 1 - len(data)):
                 data += piece
         finally:
             os.close(descriptor)

@@ -119,12 +119,9 @@ class EvidenceGatherer:
                 for dimension, values in judgement.claims.items()
                 if not mixed & {"all", dimension}
             }
+            failure = failed.get((implementation.group, implementation.name), "")
             judgement = judgement._replace(claims=claims)
-            judgements.append(
-                _with_user_choice(
-                    judgement, failed.get((implementation.group, implementation.name), ""), environ
-                )
-            )
+            judgements.append(_with_user_choice(judgement, failure, environ))
         return Evidence(declared, environ, process, loaded_values, tuple(judgements))
 
     def _process(

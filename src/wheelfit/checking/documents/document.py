@@ -425,7 +425,8 @@ class _DocumentChecks:
     def _check_label(self, label: Label, properties: PropertySet) -> Iterator[Finding]:
         path = path_of("variants", label)
         for warning in writer_warnings(label):
-            yield _NO_FILE.finding(checks.LONG_LABEL, _without_rule(warning), path=path)
+            message = re.sub(r" \([A-Z]-\d+\)$", "", warning)  # a field of the finding has the rule
+            yield _NO_FILE.finding(checks.LONG_LABEL, message, path=path)
         looks_derived = _HASH_LABEL.fullmatch(label) and re.search("[0-9]", label)
         if looks_derived and label != OLD_NULL and properties:
             derived = derive_label(properties)
@@ -510,8 +511,3 @@ def has_builtin_vocabulary(namespace: str, provider: PluginProvider) -> bool:
         except InvalidRequirement:
             continue
     return False
-
-
-def _without_rule(text: str) -> str:
-    """Return a sentence without the rule at its end, which findings have in a field."""
-    return re.sub(r" \([A-Z]-\d+\)$", "", text)

@@ -160,16 +160,12 @@ def _with_region(finding: Finding, by_path: dict[str, DocumentEntry], text: _Tex
     if entry is not None and _corrected_path(finding) not in by_path:
         span = entry.key if correction is not None and correction.is_of_key else entry.value
     if span is None:
-        return _without_correction(finding)
+        # The remedy of a finding with a correction names the correction.
+        remedy = finding.remedy if correction is None else CHECKS[finding.code].remedy
+        return finding._replace(correction=None, remedy=remedy)
     correction = correction or _sorted_values(text.content[slice(*span)])
     correction = correction and correction._replace(region=text.region(span))
     return finding._replace(correction=correction)
-
-
-def _without_correction(finding: Finding) -> Finding:
-    # The remedy of a finding with a correction names the correction.
-    remedy = finding.remedy if finding.correction is None else CHECKS[finding.code].remedy
-    return finding._replace(correction=None, remedy=remedy)
 
 
 def _sorted_values(values: str) -> Correction | None:
