@@ -32,7 +32,7 @@ def fits(project: NormalizedName, patterns: Iterable[str]) -> bool:
 
 @lru_cache(1024)  # an index compares each of its names with the same few
 def _expression(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a regular expression that matches what a pattern does; nothing if there are none."""
+    """Return a regular expression of all patterns; without any, it matches nothing."""
     return re.compile("|".join(translate(normalised(text)) for text in patterns) or "(?!)")
 
 

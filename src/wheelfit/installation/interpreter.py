@@ -32,8 +32,8 @@ OLDEST = isolated.OLDEST
 """The oldest Python that can be installed for, as (major, minor)."""
 
 _VERSION = pattern(r"(\d+)\.(\d+)\.(\d+)")
-_SHORT = pattern(r"\d+(\.\d+)?t?")
-_OF_VERSION = pattern(r"python\d+\.\d+t?")
+_SHORT_VERSION = pattern(r"\d+(\.\d+)?t?")
+_VERSIONED_COMMAND = pattern(r"python\d+\.\d+t?")
 _NUMBER = pattern(r"\d+")
 _COMMAND = pattern(r"(?:(?:python|pypy|graalpy|[0-9])[0-9.]*[dtw]*)(?:\.exe)?")
 _PRINT_VERSION = "import sys; sys.stdout.write('%d.%d.%d' % tuple(sys.version_info[:3]))"
@@ -155,7 +155,7 @@ def _named(python: str, environ: Mapping[str, str]) -> Path:
         program = next(interpreters_named(python, environ), None)
         if program is not None:
             return program
-        command = f"python{python}" if _SHORT.fullmatch(python) else python
+        command = f"python{python}" if _SHORT_VERSION.fullmatch(python) else python
         raise UnusableInterpreter(
             f"Python interpreter {command!r} was not found on PATH",
             hint=f"for the file in this folder, write {os.path.join(os.curdir, python)}"  # noqa: PTH118
@@ -182,9 +182,9 @@ def interpreters_named(python: str, environ: Mapping[str, str]) -> Iterator[Path
     """
     import shutil
 
-    command = f"python{python}" if _SHORT.fullmatch(python) else python
+    command = f"python{python}" if _SHORT_VERSION.fullmatch(python) else python
     folders = environ.get("PATH", os.defpath).split(os.pathsep)
-    if _OF_VERSION.fullmatch(command):
+    if _VERSIONED_COMMAND.fullmatch(command):
         folders += map(str, _well_known_folders(command.removeprefix("python"), environ))
     for folder in dict.fromkeys(folders):
         path = shutil.which(command, path=folder) if command and folder else None

@@ -79,12 +79,12 @@ class Preset:
 
     @property
     def row(self) -> PlatformRow:
-        """Return the row of its platform."""
+        """The row of its platform."""
         return PLATFORMS[self.platform]
 
     @property
     def description(self) -> str:
-        """Return a description of the machine."""
+        """The description of the machine."""
         return ", ".join(
             (
                 *(accelerator.description for accelerator in self.accelerators),
@@ -95,7 +95,7 @@ class Preset:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return notes on uncertain facts, one sentence each."""
+        """Notes on uncertain facts, one sentence each."""
         return tuple(note for accelerator in self.accelerators for note in accelerator.notes)
 
     def detections(self, *, rocm_same_major: bool = False) -> tuple[Detection, ...]:
@@ -117,7 +117,9 @@ class Preset:
                 rocm_same_major=rocm_same_major,
             )
         )
-        return tuple(self._evident(self._detect(name, machine)) for name in machine.namespaces)
+        return tuple(
+            self._with_preset_evidence(self._detect(name, machine)) for name in machine.namespaces
+        )
 
     def _detect(self, namespace: str, machine: Machine) -> Detection:
         family = providers.by_namespace(namespace)
@@ -128,7 +130,7 @@ class Preset:
         )
         return cast(Detection, detection._replace(version=family.provider.data_version))
 
-    def _evident(self, detection: Detection) -> Detection:
+    def _with_preset_evidence(self, detection: Detection) -> Detection:
         """Return a detection whose evidence is the preset, not the variables that stand for it."""
         namespace = detection.namespace
         descriptions = [

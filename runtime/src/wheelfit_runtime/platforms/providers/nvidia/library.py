@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.system_view import SystemView
 
 
-_WHO = "the NVIDIA driver"
+_QUERIED = "the NVIDIA driver"
 MASK = "CUDA_VISIBLE_DEVICES"
 
 _DRIVER_NOT_LOADED = 9
@@ -84,9 +84,9 @@ def candidates(view: SystemView, files: NvidiaFiles) -> LibraryCandidates:
         paths = [view.path(path) for path in files.libraries if path.endswith(name)]
         # While answers are replayed, no library is loaded.
         if (view.is_real or view.replayed) and system == "Linux":
-            # The loader's own search comes first, for that is what programs will get.
-            place = 1 if files.wsl else 0
-            paths.insert(place, name)
+            # The loader's own search comes first, for that is what programs will get; on WSL after
+            # the library of its driver.
+            paths.insert(1 if files.wsl else 0, name)
         groups.append(tuple(dict.fromkeys(paths)))
     return LibraryCandidates(*groups)
 
@@ -121,31 +121,9 @@ def parse(answer: Answer, files: NvidiaFiles, deadline: float = 10.0) -> NvidiaD
     """
     report = child_answers.read_report(answer, _report)
     if report is None:
-        problem = child_answers.missing_answer_reason(answer, _WHO, deadline)
-        seen = child_answers.evidence(answer, "nvidia child process")
-        return NvidiaDriver(problem=problem, broken=True, evidence=seen)
-    return _judged(report, files)
-
-
-def without_libraries(files: NvidiaFiles) -> NvidiaDriver:
-    """Return the judgement where there is nothing to load."""
-    return NvidiaDriver(problem=_missing(files))
-
-
-def _missing(files: NvidiaFiles) -> str:
-    if files.has_driver:  # P-99
-        words = "an NVIDIA driver is loaded, but its libraries are missing; a container needs "
-        return words + "the NVIDIA Container Toolkit to see them"
-    if files.pci_devices:
-        places = (
-            f"{address}, driver {driver}" if driver else address
-            for address, driver in files.pci_devices.items()
-        )
-        return f"an NVIDIA GPU is there (PCI {'; '.join(places)}), but not NVIDIA's driver"
-    return "NVIDIA's libraries are there, but cannot be loaded"
-
-
-def _judged(report: _Report, files: NvidiaFiles) -> NvidiaDriver:
+        problem = child_answers.missing_answer_reason(answer, _QUERIED, deadline)
+        child_evidence = child_answers.evidence(answer, "nvidia child process")
+        return NvidiaDriver(problem=problem, broken=True, evidence=child_evidence)
     problem, broken = _problem(report, files)
     usable = report.cuda_version is not None and not problem
     return NvidiaDriver(
@@ -157,6 +135,25 @@ def _judged(report: _Report, files: NvidiaFiles) -> NvidiaDriver:
         evidence=report.calls,
         warnings=report.warnings if usable else (),
     )
+
+
+def without_libraries(files: NvidiaFiles) -> NvidiaDriver:
+    """Return the facts of a driver without libraries to load."""
+    return NvidiaDriver(problem=_missing_libraries(files))
+
+
+def _missing_libraries(files: NvidiaFiles) -> str:
+    """Return the reason no library can be loaded."""
+    if files.has_driver:  # P-99
+        words = "an NVIDIA driver is loaded, but its libraries are missing; a container needs "
+        return words + "the NVIDIA Container Toolkit to see them"
+    if files.pci_devices:
+        places = (
+            f"{address}, driver {driver}" if driver else address
+            for address, driver in files.pci_devices.items()
+        )
+        return f"an NVIDIA GPU is there (PCI {'; '.join(places)}), but not NVIDIA's driver"
+    return "NVIDIA's libraries are there, but cannot be loaded"
 
 
 def _problem(report: _Report, files: NvidiaFiles) -> tuple[str, bool]:
@@ -184,7 +181,7 @@ def _problem(report: _Report, files: NvidiaFiles) -> tuple[str, bool]:
         return f"the NVIDIA driver does not start: {words} (NVML {report.nvml_init})", True
     if report.nvml_loaded or report.cuda_loaded:
         return "the NVIDIA libraries lack the functions that were asked for", True
-    return _missing(files), False
+    return _missing_libraries(files), False
 
 
 @dataclass(frozen=True, slots=True)
