@@ -291,7 +291,7 @@ def warm(server: Server, arguments: argparse.Namespace, *, every: bool) -> int:
     :param every: whether for all, so that a server that keeps pages has them.
     """
     content = b""
-    for number in range(arguments.projects if every else 3):
+    for number in range(arguments.projects if every else min(arguments.projects, 3)):
         url = f"{server.origin}{server.prefix}bench-{number}/"
         request = urllib.request.Request(url, headers={"accept": "text/html"})
         with urllib.request.urlopen(request) as answer:
