@@ -24,6 +24,7 @@ from server.generate.folders import DOCUMENT, Site, build_release
 from wheelfit.core.filename import parse_index_file_name
 from wheelfit.core.metadata import check_document
 from wheelfit.errors import EnvironmentBusy
+from wheelfit.server.generate import collection
 from wheelfit.server.generate.targets import FolderTarget
 from wheelfit.testing.wheels import add_member, build_wheel, release_document
 from wheelfit_runtime.errors import FileProblem, UserError
@@ -186,6 +187,22 @@ class TestRefusals:
         done = site.generate(keep_going=True)
         assert {one.code for one in done.refused} == {"inconsistent-release"}
         assert site.page().keys() == {"fast-1.0-py3-none-any.whl"}
+
+    def test_project_with_nothing_but_inconsistent_variants(self, site: Site) -> None:
+        """Such a project has no page, and an index with no other one is not emptied."""
+        shutil.rmtree(site.folder)
+        for label, order in (("mkl", ["mkl", "openblas"]), ("open", ["openblas", "mkl"])):
+            entry = {label: {"blas": {"library": order[:1]}}}
+            document = release_document(entry, static={"blas": {"library": order}})
+            build_wheel(site.folder, "other", "1.0", label=label, document=document)
+        outside = Site(site.folder, site.folder.parent / "outside")
+        assert outside.generate(keep_going=True).projects == 0
+        assert outside.page("other") == {}
+        build_wheel(site.folder, "fast", "1.0")
+        outside.generate(keep_going=True)
+        (site.folder / "fast-1.0-py3-none-any.whl").unlink()
+        with pytest.raises(UserError, match="nothing to publish"):
+            outside.generate(keep_going=True)
 
     def test_label_with_two_property_sets(self, site: Site) -> None:
         """F-61: A label has the same properties in every wheel of a release."""
@@ -387,6 +404,18 @@ class TestSecondRun:
         (site.place / "simple/.facts.json").unlink()
         assert site.generate().hashed == 3
         assert {name: one.get("upload-time") for name, one in site.page().items()} == times
+
+    def test_time_that_pages_cannot_express(
+        self, site: Site, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Some file systems have times after the year 9999."""
+        monkeypatch.setattr(
+            collection, "_signature", lambda status: (1, 1, status.st_size, 10**21, 1)
+        )
+        site.generate()
+        assert {
+            one["upload-time"][:10] for one in site.page().values() if "upload-time" in one
+        } == {"9999-12-31"}
 
     def test_damaged_page(self, site: Site) -> None:
         """A damaged page is written again."""

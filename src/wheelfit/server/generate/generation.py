@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 
 _LONGEST_REASON = 500
+_LAST_SECOND = 253402300799  # of the year 9999
 
 
 @dataclass(slots=True)
@@ -227,8 +228,9 @@ class _Selection:
                 self.files[file.path] = file
                 entries.append((release[1], entry))
         for name, entries in by_project.items():
-            entries.sort(key=lambda pair: (pair[0], pair[1].filename))
-            self.entries[name] = tuple(file for _, file in entries)
+            if entries:  # variants that contradict each other are left out only now
+                entries.sort(key=lambda pair: (pair[0], pair[1].filename))
+                self.entries[name] = tuple(file for _, file in entries)
 
     # --- refused files ------------------------------------------------------------------
 
@@ -444,6 +446,6 @@ def _metadata_of(archive: CollectedFile, metadata: bytes | None) -> bytes:
 
 
 def _upload_time(nanoseconds: int) -> str:
-    """Return a time in the form of pages (PEP 700)."""
-    moment = datetime.fromtimestamp(nanoseconds // 10**9, UTC)
+    """Return a time in the form of pages (PEP 700), at most the last one that it can express."""
+    moment = datetime.fromtimestamp(min(nanoseconds // 10**9, _LAST_SECOND), UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{nanoseconds // 1000 % 10**6:06d}Z"
