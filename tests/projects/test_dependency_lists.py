@@ -203,6 +203,8 @@ def test_places() -> None:
         ("[tool]\n", OWN, "project: is missing"),
         ("[tool.poetry]\n", OWN, "only Poetry edits"),
         (HEAD + 'dynamic = ["dependencies"]\n', OWN, "dependencies are dynamic"),
+        (HEAD + "optional-dependencies = 3\n", EXTRA, "must be a table"),
+        ("dependency-groups = []\n", DependencyList("group", "dev"), "must be a table"),
         (HEAD + 'dynamic = ["optional-dependencies"]\n', EXTRA, "optional-dependencies are dyn"),
         ('project = {name = "x"}\n', EXTRA, "without changing its other lines"),
     ],

@@ -370,6 +370,9 @@ def _checked_list_edit(
     table = expected
     for step in table_path:
         table = table.setdefault(step, {})
+    if not isinstance(table, dict):
+        hint = "correct it by hand; nothing was written"
+        raise _fault(project, path_of(*table_path), "must be a table", hint)
     table[key] = list(items)
     hint = f"change it by hand to {json.dumps(list(items))}; nothing was written"
     return _checked_edit(project, edited, expected, path, hint)
