@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from packaging.utils import NormalizedName, canonicalize_name
-
 from wheelfit.building.abi.release_comparison import LibraryFiles
 from wheelfit.building.repack.joining import (
     FamilyProject,
@@ -27,6 +25,7 @@ from wheelfit.core.labels import NULL, Label
 from wheelfit.errors import UsageError
 from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.plain_data import plain_fields
+from wheelfit.operations.requirements import project_name
 from wheelfit.operations.rewriting import find_wheels
 from wheelfit.operations.targets import named_project
 from wheelfit.sources.bridges.catalogue import KnownFamilies, known_families
@@ -37,6 +36,7 @@ from wheelfit_runtime.errors import ProjectNotFound
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from packaging.utils import NormalizedName
     from packaging.version import Version
 
     from wheelfit.building.repack.joining import JoinedRelease
@@ -196,11 +196,7 @@ def _projects(
     """Return the name of the joined project, and the projects with their labels."""
     if len(wheels_by_project) < 2:
         raise UsageError("joining needs several projects", hint="name the projects to join")
-    name = (
-        canonicalize_name(requested_name)
-        if requested_name
-        else joined_name(list(wheels_by_project))
-    )
+    name = project_name(requested_name) if requested_name else joined_name(list(wheels_by_project))
     if not name:
         raise UsageError(
             f"{', '.join(wheels_by_project)} have no name in common", hint="set one with --name"

@@ -70,6 +70,12 @@ def test_plan_from_an_index(family: Path, run: Runner) -> None:
     assert lines[-1].endswith("-o dist fast==1.1 fast-cu12==1.1 --index-file")
 
 
+def test_invalid_name(family: Path, run: Runner) -> None:
+    """The name of the joined project must be a valid one."""
+    result = run("wheel", "repack", "--plan", family, "--name", "!!", code=2)
+    assert "'!!' is not a valid name" in result.err
+
+
 def test_version_without_wheels(family: Path, run: Runner) -> None:
     """A project whose required version has no wheels is named."""
     with RecordingIndex(family) as index:
