@@ -280,8 +280,8 @@ class TestRequirements:
     def test_folder_name_that_cannot_be_written(
         self, lock: Path, run: Runner, tmp_path: Path
     ) -> None:
-        """A folder name with ${NAME} or a line break is refused."""
-        for name in ("${HOME}", "two\nlines"):
+        """A folder name with ${NAME}, a line break, a comment, an option or a marker is refused."""
+        for name in ("${HOME}", "two\nlines", "a #b", "a -b", "a;b"):
             result = run("export", lock, "--for", V3, "--wheels", tmp_path / name, code=1)
             assert "cannot name this folder" in result.err
             assert not (tmp_path / name).exists()

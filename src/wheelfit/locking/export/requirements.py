@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, cast
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from wheelfit.locking.export.contents import Contents
     from wheelfit.resolution.resolution import Pin
 
+# pip and uv expand ${NAME}; the others begin a marker, a comment or an option.
+_UNREADABLE = re.compile(r"\$\{|;| [#-]")
+_SPLIT = frozenset(" '\"\\")
 _STRONG_HASHES = ("sha256", "sha384", "sha512")
 """The hash algorithms that pip accepts in a requirements file, the usual one first."""
 
@@ -90,7 +94,10 @@ def _unhashed(pin: Pin, start: Path) -> str:
     if path[:1] != "." and not Path(path).is_absolute():
         path = f"./{path}"
     dir_info = cast("Mapping[str, object]", direct_url.get("dir_info", {}))
-    return f"-e {quote(path)}" if dir_info.get("editable") else path
+    if not dir_info.get("editable"):
+        return path
+    # pip splits an option as a shell does, so that other names may stay without quotes.
+    return f"-e {path if _SPLIT.isdisjoint(path) else quote(path)}"
 
 
 def _escaped(url: str) -> str:
@@ -102,11 +109,11 @@ def _readable(folder: str) -> str:
 
     :raises UserError: it cannot.
     """
-    if not folder.isprintable() or "${" in folder:  # pip and uv expand ${NAME}
+    if not folder.isprintable() or _UNREADABLE.search(folder):
         raise UserError(
             "a requirements file cannot name this folder",
             where=folder,
-            hint="name a folder without ${ and without line breaks",
+            hint="name a folder without ${, ;, line breaks, and # or - after a space",
         )
     return folder
 
