@@ -94,8 +94,7 @@ class HeldBackSearch:
         return _by_name((*self._roots, *dependencies))
 
     def _dependencies_of(self, package: Package, version: Version) -> Sequence[Dependency]:
-        index = self._solved.builds.get(package.name)
-        if index is not None:
+        if package.name in self._solved.builds:
             return ()  # it stands for a build, which limits other packages but requires none
         return self._catalogue.dependencies(package, version)
 

@@ -127,14 +127,8 @@ class FailedSearch(Struct, frozen=True):
         for name in dict.fromkeys(dependency.package.name for dependency in self.roots):
             if name == reported:
                 continue
-            versions = reduce(
-                and_,
-                (
-                    dependency.versions
-                    for dependency in self.roots
-                    if dependency.package.name == name
-                ),
-            )
+            of_name = [root.versions for root in self.roots if root.package.name == name]
+            versions = reduce(and_, of_name)
             listed = versions.members(self.catalogue.versions(name))
             if 0 < len(listed) <= _MAX_CHECKED_RELEASES and not any(
                 self.catalogue.is_usable(name, version) for version in listed

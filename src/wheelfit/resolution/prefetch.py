@@ -153,6 +153,5 @@ class Prefetch:
         if preferred in members:
             return preferred
         finals = [version for version in members if not version.is_prerelease]
-        if self._prereleases or not finals:
-            return members[0] if members else None
-        return finals[0]
+        choices = members if self._prereleases else finals or members
+        return next(iter(choices), None)
