@@ -649,7 +649,14 @@ class _LockSession:
             options = " ".join(f"--allow-source {name}" for name in names)
             code = code_in_words(kind == "directory" for kind in kinds.values())
             command = f"`wheelfit sync {options}`"
-            yield f"{listed(names)} must be built from source: {command} runs {code}"
+            has_wheels = all(
+                package.wheels
+                for written_lock in locks
+                for package in written_lock.lock.packages
+                if package.name in kinds and package.source is not None
+            )
+            where = " where no locked wheel fits" if has_wheels else ""
+            yield f"{listed(names)} must be built from source{where}: {command} runs {code}"
 
     def _path_for(self, host: str) -> Path:
         """Return the path of the lock of one machine that cannot share one with others."""

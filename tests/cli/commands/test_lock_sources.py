@@ -50,7 +50,16 @@ class TestSourceDistributions:
         assert entry["sdist"]["url"].endswith(path.name)
         assert entry["sdist"]["hashes"].keys() == {"sha256"}
         assert entry["dependencies"] == [{"name": "plain"}]
-        assert "wheelfit sync --allow-source reader" in result.err
+        assert (
+            "reader must be built from source: `wheelfit sync --allow-source reader`" in result.err
+        )
+
+    def test_some_wheels(self, setup: Workplace) -> None:
+        """The warning of a release with wheels for some machines is about the others."""
+        setup.sdist("reader", dependencies=["plain"])
+        build_wheel(setup.wheels, "reader", "1.0", tag="cp312-cp312-win_amd64")
+        result = setup.lock("reader", "--python-version", "3.12", "--platform", "windows-x86_64")
+        assert "reader must be built from source where no locked wheel fits: " in result.err
 
     def test_sync_needs_consent(self, setup: Workplace) -> None:
         """All packages to build are named, and nothing is installed without consent."""
