@@ -326,6 +326,7 @@ def test_remove_a_missing_name(desk: Desk, words: tuple[str, ...], hint: str) ->
             "the file or folder does not exist",
         ),
         (PROJECT, ("https://x.example/app-1.5-py3-none-any.whl",), 2, "usage", "'app @ https:"),
+        (PROJECT, ("Demo",), 2, "usage", "demo is the project itself"),
         (PROJECT, ("--dev", "--extra", "x", "app"), 2, "usage", "name two lists"),
         (PROJECT, ("--group", "a b", "app"), 2, "usage", "is not a valid name"),
         (
@@ -373,6 +374,12 @@ def test_named_twice(desk: Desk) -> None:
     result = desk.run("add", "--no-sync", "app", "part", "app==1.5")
     assert '["lib", "app==1.5", "part>=3.0"]' in desk.file.read_text()
     assert result.out.count("added app") == 1
+
+
+def test_named_twice_with_markers(desk: Desk) -> None:
+    """Of requirements with different markers, only those without versions get a bound."""
+    desk.run("add", "--no-sync", "app; os_name != 'nt'", "app>1; os_name == 'nt'")
+    assert "\"app>=1.5; os_name != 'nt'\", \"app>1; os_name == 'nt'\"" in desk.file.read_text()
 
 
 def test_resolved_once(desk: Desk) -> None:

@@ -30,6 +30,7 @@ from wheelfit.projects.dependency_lists import (
     without_requirement,
     without_sources,
 )
+from wheelfit.projects.static_metadata import read_pyproject_name
 from wheelfit.resolution.project_file import ProjectFile, read_project_file
 from wheelfit_runtime.errors import FileProblem, UserError
 
@@ -125,9 +126,14 @@ def add(request: AddRequest, context: Context) -> DependencyReport:
     texts = [_requirement(text) for text in request.requirements]
     editor = _ProjectEditor(request, context)
     edited = editor.before
+    own_name = read_pyproject_name(editor.path.parent)
     changes: list[ListChange] = []
     for text in texts:
         edited, change = with_requirement(edited, editor.edited_list, text)
+        if change.name == own_name and editor.edited_list.kind == "project":
+            raise UsageError(
+                f"{own_name} is the project itself", hint="rename the project to add that package"
+            )
         for earlier in [*changes]:  # a requirement that is given twice is one change
             if (earlier.name, earlier.after) == (change.name, change.before):
                 changes.remove(earlier)
@@ -317,7 +323,8 @@ class _Edit:
         changes = []
         for change in self.changes:
             locked_versions = versions.get(change.name, [])
-            if change.after is not None and change.name in names and locked_versions:
+            is_new = change.name in names and _is_unbounded(change.after)
+            if change.after is not None and is_new and locked_versions:
                 _, separator, marker = change.after.partition(";")
                 after = f"{change.name}>={min(locked_versions).public}{separator}{marker}"
                 self.text, bound = with_requirement(self.text, edited_list, after)
@@ -397,8 +404,6 @@ def _named_reference(place: str, name: str | None = None) -> str:
     :raises FileProblem: the path does not exist.
     """
     from shlex import quote
-
-    from wheelfit.projects.static_metadata import read_pyproject_name
 
     url, consent = place, ""
     if place.startswith("file:///") or "://" not in place:
