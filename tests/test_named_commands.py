@@ -26,6 +26,7 @@ PAGES = [
 OF_OTHERS = {
     "--default-index": "of uv, in the README of a bundle",
     "--index": "of uv, which asks such indexes before the proxy",
+    "--no-binary": "of pip, in requirements files",
     "--no-download": "of virtualenv",
     "--no-emit-project": "of uv export",
     "--no-seed": "of virtualenv",

@@ -142,13 +142,73 @@ class TestWords:
         assert said in excinfo.value.message
 
     @pytest.mark.parametrize(
-        "word", ["pyproject.toml", "a/pyproject.toml", "requirements.txt", "./a.txt"]
+        "word",
+        [
+            "pyproject.toml",
+            "a/pyproject.toml",
+            "requirements.txt",
+            "./a.txt",
+            "requirements.in",
+        ],
     )
     def test_a_file_in_place_of_a_requirement(self, word: str) -> None:
         """A forgotten ``-r`` must not fetch whatever an index has under the name of the file."""
         with pytest.raises(UserError, match="is a file, not a requirement") as excinfo:
             wanted(word)
         assert excinfo.value.hint == f"-r {word} reads it"
+
+    @pytest.mark.parametrize(
+        ("name", "hint"),
+        [
+            ("pylock.toml", "`wheelfit sync {path}` installs it"),
+            ("pylock.dev.toml", "`wheelfit sync {path}` installs it"),
+            ("uv.lock", "uv export --format pylock.toml"),
+            ("poetry.lock", "poetry export --format pylock.toml"),
+            ("pdm.lock", "pdm export --format pylock"),
+        ],
+    )
+    def test_a_lock_in_place_of_a_requirement(self, name: str, hint: str, tmp_path: Path) -> None:
+        """A lock is neither a package nor a requirements file; the hint names what reads it."""
+        path = tmp_path / name
+        path.write_text("version = 1\n")
+        with pytest.raises(UserError, match="is a file, not a requirement") as excinfo:
+            wanted(name)
+        assert hint.format(path=name) in (excinfo.value.hint or "")
+        with pytest.raises(UserError, match="a lock is not a requirements file") as excinfo:
+            wanted(files=[path])
+        assert hint.format(path=path) in (excinfo.value.hint or "")
+
+    @pytest.mark.parametrize("separator", [" ; ", ";", "; ", " ;"])
+    def test_the_marker_of_a_path(self, separator: str, tmp_path: Path) -> None:
+        """As in pip, a marker may follow a folder, an archive or a wheel, with its extras."""
+        path = build_wheel(tmp_path, "some", "1.0")
+        (asked,) = wanted(f"{path}[x]{separator}python_version < '3'").requirements
+        assert str(asked.requirement) == f'some[x] @ {path.as_uri()} ; python_version < "3"'
+        folder = tmp_path / "a;b"
+        folder.mkdir()
+        (source,) = wanted(f"{folder}[x]{separator}sys_platform == 'x'").sources
+        assert (source.url, list(source.extras)) == (folder.as_uri(), ["x"])
+        assert str(source.marker) == 'sys_platform == "x"'
+
+    @pytest.mark.parametrize("url", ["git+https://host.example/x;y", "https://host.example/x.zip"])
+    def test_the_marker_of_a_url(self, url: str) -> None:
+        """A marker may follow a URL; it is not part of it."""
+        (source,) = wanted(f"{url} ; os_name == 'x'").sources
+        assert (source.url, str(source.marker)) == (url, 'os_name == "x"')
+
+    def test_the_marker_of_a_hashed_wheel(self) -> None:
+        """The hash of a wheel counts with a marker, too."""
+        url = f"https://host.example/some-1.0-py3-none-any.whl#sha256={'ab' * 32}"
+        (asked,) = wanted(f"{url} ; os_name == 'x'").requirements
+        assert asked.requirement.url == url
+
+    @pytest.mark.parametrize("marker", ["bad == 'x'", "variant_label == 'x'"])  # F-109
+    def test_a_bad_marker_of_a_path(self, marker: str, tmp_path: Path) -> None:
+        """A bad marker is shown in its line."""
+        line = f"{tmp_path} ; {marker}"
+        with pytest.raises(InvalidRequirement) as excinfo:
+            wanted(line)
+        assert (excinfo.value.source, excinfo.value.position) == (line, line.index(marker))
 
     def test_nothing(self, tmp_path: Path) -> None:
         """No words ask for nothing; that is wrong usage. A file may be empty."""

@@ -45,6 +45,24 @@ def test_lines_comments_and_continuations() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["-e ./a ; os_name == 'x'", '''-e "./a; os_name == 'x'"''', "--editable=./a; os_name == 'x'"],
+)
+def test_the_marker_of_an_editable_project(line: str) -> None:
+    """A marker after ``-e`` needs no quotes around it, and keeps its own."""
+    (requirement,) = reading(main=line).requirements
+    assert requirement.editable
+    assert requirement.text == "./a; os_name == 'x'"
+
+
+def test_no_binary() -> None:
+    """``--no-binary`` is refused, with what to do instead."""
+    with pytest.raises(UserError, match="--no-binary") as excinfo:
+        reading(main="--no-binary numpy")
+    assert "--allow-source NAME" in (excinfo.value.hint or "")
+
+
 def test_hashes_belong_to_their_requirement() -> None:
     """Each ``--hash`` narrows the files its requirement may take."""
     content = reading(main="numpy==2.0 --hash=sha256:AB \\\n --hash sha512:cd\nrich")

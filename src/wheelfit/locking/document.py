@@ -54,6 +54,12 @@ DEFAULT_LIMITS = TomlLimits(size=16 * 1024 * 1024)
 """The limits on the size of a lock file (F-30)."""
 
 _NAME = pattern(r"pylock(?:\.[^.]+)?\.toml")
+_CONVERSIONS = {
+    "uv.lock": "uv export --format pylock.toml --no-emit-project",
+    "poetry.lock": "poetry export --format pylock.toml",
+    "pdm.lock": "pdm export --format pylock",
+}
+"""The commands that convert locks of other tools, by file name."""
 
 
 class LockedWheel(Struct, frozen=True):
@@ -263,6 +269,12 @@ def is_lock_name(text: str) -> bool:
     :param text: the file name without folders.
     """
     return _NAME.fullmatch(text) is not None
+
+
+def conversion_hint(name: str) -> str:
+    """Return how to convert the lock of another tool; empty if the file name is of no such lock."""
+    command = _CONVERSIONS.get(name)
+    return f"`{command} -o pylock.toml` converts it" if command else ""
 
 
 def lock_name(name: str = "") -> str:

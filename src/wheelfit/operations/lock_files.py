@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import packaging
 
 from wheelfit.core.digests import sha256_of
-from wheelfit.locking.document import DEFAULT_LIMITS, Lock, LockedPackage, is_lock_name, read_lock
+from wheelfit.locking.document import (
+    DEFAULT_LIMITS,
+    Lock,
+    LockedPackage,
+    conversion_hint,
+    is_lock_name,
+    read_lock,
+)
 from wheelfit.operations.environments import cache_of, open_environment_of
 from wheelfit.operations.indexes import open_indexes, read_settings, with_family_hints
 from wheelfit.operations.requests import (
@@ -162,7 +169,8 @@ def load_lock(path: Path, *, strict: bool = False, store: Store | None = None) -
         raise FileProblem(
             f"{path.name!r} is not a valid name for a lock file",
             where=str(path),
-            hint="it is called pylock.toml or pylock.NAME.toml (PEP 751)",
+            hint=conversion_hint(path.name)
+            or "it is called pylock.toml or pylock.NAME.toml (PEP 751)",
         )
     try:
         refuse_pipe(path)

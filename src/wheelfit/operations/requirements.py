@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from msgspec import Struct, field, structs
 from packaging.utils import InvalidName, NormalizedName, canonicalize_name
 
-from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.requirements import Requirement, parse_requirement
 from wheelfit.errors import InvalidRequirement, UsageError
 from wheelfit.operations.projects import group_of, is_project_file, open_project
 from wheelfit.projects.names import is_archive, is_repository_url
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from wheelfit.core.labels import Label
+    from wheelfit.core.markers import Marker
     from wheelfit.operations.requests import RequirementOptions
     from wheelfit.resolution.listing import AllowedHashes
     from wheelfit.sources.pip_configuration import InstallRules
@@ -244,6 +245,16 @@ def _constraint_files(names: Iterable[str], environ: Mapping[str, str]) -> list[
     return [read_requirements_file(name, _read, environ, as_constraints=True) for name in names]
 
 
+def _lock_hint(path: str) -> str:
+    """Return how to use the lock of this path; empty if it is not the path of a lock."""
+    if not path.endswith((".toml", ".lock")):
+        return ""
+    from wheelfit.locking.document import conversion_hint, is_lock_name
+
+    name = PurePath(path).name
+    return f"`wheelfit sync {path}` installs it" if is_lock_name(name) else conversion_hint(name)
+
+
 def _read(name: str) -> str:
     if "://" in name and not name.startswith("file:"):
         raise UserError(
@@ -251,6 +262,8 @@ def _read(name: str) -> str:
             where=redact(name),
             hint="download and review the file first",
         )
+    if hint := _lock_hint(name):
+        raise UserError("a lock is not a requirements file", where=name, hint=hint)
     try:
         with Path(name).open("rb") as file:
             data = file.read(_MAX_SIZE + 1)  # some files never end, as /dev/zero
@@ -281,26 +294,62 @@ def _requirement_or_file(
     ``name @ URL`` is a requirement; a bare URL or path is a wheel or a project. A path differs from
     a name by its separator or its ending, never by the files of the current folder.
     """
-    text = line.text
-    if line.editable:
-        return _editable(line)
-    if _NAMED_URL.match(text):
+    if _NAMED_URL.match(line.text) and not line.editable:
         requested = _parse_line(line)
         source = source_of(requested)
         if source is None:
             return _with_hashes(requested, line)
         return structs.replace(source, hashes=_hashes(source.url, line))
-    path, extras = _split_extras(text)
+    marked = _MARKER.search(line.text)
+    if marked is None:
+        return _file(line) or _parse_line(line)
+    file = _file(structs.replace(line, text=line.text[: marked.start()].rstrip()))
+    if file is None:
+        return _parse_line(line)
+    marker = _marker(line, marked.start())
+    if isinstance(file, DirectSource):
+        return structs.replace(file, marker=marker)
+    hashes = "&".join(f"{kind}={digest}" for kind, digest in file.file.hashes.items())
+    url = f"{file.file.url}#{hashes}" if hashes else file.file.url
+    name = file.requirement().name
+    return RequestedRequirement(Requirement(name, file.extras, url=url, marker=marker), line.where)
+
+
+# A semicolon may be part of a path or a URL.
+_MARKER = pattern(r"(?<=\s);|;(?=\s|\(*+(?:python|os|sys|platform|implementation)_[a-z_]++)")
+
+
+def _marker(line: RequirementLine, start: int) -> Marker | None:
+    """Return the marker of a line whose semicolon has this index."""
+    text = "x".ljust(start) + line.text[start:]  # so positions of errors are those in the line
+    try:
+        return parse_requirement(text, allow_variant_markers=False).marker
+    except InvalidRequirement as error:
+        raise InvalidRequirement(
+            error.message,
+            source=line.text,
+            position=error.position,
+            hint=error.hint,
+            where=line.where or None,
+        ) from None
+
+
+def _file(line: RequirementLine) -> DirectWheel | DirectSource | None:
+    """Return the wheel or the project that a path or URL names; None for other lines."""
+    if line.editable:
+        return _editable(line)
+    path, extras = _split_extras(line.text)
     if _is_url(path, line.where):
         if not _names_source(path):
             return direct_wheel(path, extras=extras, hashes=dict(line.hashes), where=line.where)
         return DirectSource(path, None, extras, _hashes(path, line), where=line.where)
-    if is_project_file(path) or path.endswith(".txt"):
+    hint = _lock_hint(path)
+    if hint or is_project_file(path) or path.endswith((".txt", "requirements.in")):
         # As a name it would be fetched from an index, where an attacker may own it.
         raise UserError(
             f"{path} is a file, not a requirement",
             where=line.where or None,
-            hint=f"-r {path} reads it",
+            hint=hint or f"-r {path} reads it",
         )
     is_path = path.startswith((".", "/", "~")) or "\\" in path
     # A slash occurs in paths and in URLs; a URL is not reported as the name of a file.
@@ -316,7 +365,7 @@ def _requirement_or_file(
         return DirectSource(
             _path_url(file, line), None, extras, _hashes("", line), where=line.where
         )
-    return _parse_line(line)
+    return None
 
 
 def _wheel_digests(wheel: Path, allowed: Iterable[tuple[str, str]]) -> dict[str, str]:

@@ -116,6 +116,12 @@ def _read(
             )
             content = _merge(content, of_line)
             continue
+        if line.startswith("--no-binary"):
+            raise UserError(
+                f"the option {line.partition(' ')[0]} is not supported",
+                where=where,
+                hint="remove it; --allow-source NAME builds what has no wheel that fits",
+            )
         options = _OptionParser(line, where).parse()
         if options.editable and as_constraints:
             raise UserError("an editable project cannot be a constraint", where=where)
@@ -141,6 +147,8 @@ _MAX_DEPTH = 100
 # A comment begins at the start of a line or after white space; a URL may contain "#".
 _COMMENT = pattern(r"(^|(?<!\s)\s++)#.*$")
 _VARIABLE = pattern(r"\$\{([A-Z0-9_]+)\}")
+# Quotes of a marker are not those of the shell.
+_MARKED_EDITABLE = pattern(r"((?:-e|--editable)\b[^\"';]*+)(;.*)")
 _DIRECTIVE = pattern(r"#[ \t]*+wheelfit:[ \t]*+(.*)")
 
 
@@ -258,11 +266,16 @@ class _OptionParser(argparse.ArgumentParser):
     def parse(self) -> argparse.Namespace:
         import shlex
 
+        marked = _MARKED_EDITABLE.fullmatch(self._line)
+        line, marker = (self._line, "") if marked is None else marked.groups()
         try:
-            words = shlex.split(self._line)
+            words = shlex.split(line)
         except ValueError as error:  # an open quotation
             self.error(str(error))
-        return self.parse_args(words)
+        options = self.parse_args(words)
+        if marker:
+            options.editable += marker
+        return options
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"the line cannot be read: {message}", where=self._where, note=self._line)
