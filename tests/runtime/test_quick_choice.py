@@ -213,6 +213,12 @@ class TestProcess:
         (site / "spam_fast.py").write_text("import no_such_library\n")
         assert ask(site) == ["generic", "True", "True", "generic", "True"]
 
+    @pytest.mark.parametrize("text", ["{", '{"schema" 1}', '"x'])
+    def test_a_broken_declaration(self, site: Path, text: str) -> None:
+        """A file of another package that is not JSON does not prevent the import."""
+        declare(site, "x.json", text)
+        assert ask(site)[:3] == ["fast", "True", "True"]
+
     def test_hardware_that_needs_more(self, site: Path) -> None:
         """A group with an implementation for a GPU is chosen from with all that is known."""
         told = declaration("spam-x", "nvidia :: sm_arch :: 90_real")

@@ -101,6 +101,8 @@ def read_documents(paths: Iterable[object], folders: Iterable[str]) -> list[Docu
             documents.append(document)
     except (InvalidDeclaration, ValueError, RecursionError, StopIteration, TypeError):
         return None
+    except SystemError:  # the scanner of Python 3.11 finds an error, and json is not imported
+        return None
     return None if problems else documents
 
 
