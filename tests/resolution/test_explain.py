@@ -174,6 +174,11 @@ class TestWhichRelease:
             explain(world, "torch>=9")
         assert excinfo.value.note == "latest: 2.8"
 
+    def test_an_excluding_constraint(self, world: ResolutionSetup) -> None:
+        """The error shows the versions that requirement and constraints name."""
+        with pytest.raises(NoSolution, match=r"matches torch<2,==2\.8$"):
+            explain(world, "torch==2.8", "torch<2")
+
     def test_a_yanked_release(self, world: ResolutionSetup) -> None:
         """PEP 592: a pinned release that was yanked is shown with a note."""
         world.repository.add_wheel("old-1-py3-none-any.whl", yanked="broken")

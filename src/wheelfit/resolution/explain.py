@@ -221,9 +221,7 @@ def explain_project(
         raise error
     members = dependency.versions.members(listing.releases)
     if not members:
-        raise NoSolution(
-            f"no version of {name} matches {name}{dependency.versions}", note=listing.newest
-        )
+        raise NoSolution(f"no version of {name} matches {name}{specifier}", note=listing.newest)
     explained_version = next((member for member in members if not member.is_prerelease), members[0])
     explanation = explain_release(candidates, name, explained_version)
     return _with_notes(explanation, tuple(notes_on_passed_over(rejected_choices)), listing)
