@@ -118,7 +118,7 @@ def order_digest(
         "flags": [recipe.flags, recipe.further_flags, recipe.pass_properties],
         "kind": order.kind,
         "dialect": order.dialect,
-        "providers": dict(order.providers),
+        "providers": repr(dict(order.providers)),
         "ask": order.ask_plugins,
         "epoch": order.epoch,
         "repair": order.repair,

@@ -17,13 +17,14 @@ from wheelfit.building.front_end.variants import PLAIN, choose_wheels, requested
 from wheelfit.building.jobs import JobResult, notes_on_repeated_builds
 from wheelfit.building.staging import deliver
 from wheelfit.core.labels import NULL, parse_label
-from wheelfit.core.properties import parse_namespace, parse_property
+from wheelfit.core.properties import parse_property
 from wheelfit.core.variant_request import VariantRequest, read_settings
 from wheelfit.errors import UsageError
 from wheelfit.operations.build_jobs import run_jobs, select_jobs
 from wheelfit.operations.build_request import BuildRequest, open_build_environments
 from wheelfit.operations.files import source_date_epoch
 from wheelfit.operations.plain_data import plain_fields, plain_report
+from wheelfit.operations.requested_variants import parse_provider
 from wheelfit.operations.source_builds import read_config_settings
 from wheelfit.operations.temporary_folders import scratch_folder
 
@@ -88,7 +89,14 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
         pass_properties=request.pass_properties or pass_properties or None,
     )
     with scratch_folder() as scratch:
-        source = open_source(request.project, scratch, _providers(request))
+        providers = dict(map(parse_provider, request.namespace_providers))
+        source = open_source(request.project, scratch, providers)
+        if providers and "variant" in source.pyproject:
+            raise UsageError(
+                "--provider is for projects without a [variant] table",
+                where=source.where,
+                hint="`wheelfit init --provider …` adds a provider to the table",
+            )
         recipes = read_recipes(source.pyproject, where=source.where)
         labels = None if source.table is None else source.table.variants
         choices = choose_wheels(variants, labels, has_all=request.all, plain=request.plain)
@@ -235,23 +243,11 @@ def _order(request: BuildRequest, environ: Mapping[str, str], dialect: str) -> B
         Recipe(),
         kind="editable" if request.is_editable else "wheel",
         dialect=dialect,
-        providers=_providers(request),
+        providers=dict(map(parse_provider, request.namespace_providers)),
         ask_plugins=request.ask_plugins,
         deadline=request.plugin_timeout,
         epoch=source_date_epoch(environ),
     )
-
-
-def _providers(request: BuildRequest) -> Mapping[str, str]:
-    providers = {}
-    for text in request.namespace_providers:
-        namespace, equals, requirement = text.partition("=")
-        if not equals or not requirement.strip():
-            raise UsageError(
-                f"--provider {text!r} has no requirement", hint="write NAMESPACE=REQUIREMENT"
-            )
-        providers[parse_namespace(namespace)] = requirement.strip()
-    return providers
 
 
 # --- the result --------------------------------------------------------------------------------

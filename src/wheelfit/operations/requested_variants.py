@@ -100,6 +100,8 @@ def build_document(
         elif "B-7" in rules:  # a namespace has no provider
             missing = [name for name in properties.namespaces if name not in table.providers]
             error.hint = " ".join(map(_provider_option, missing))
+        elif not table.priorities:
+            error.hint = "--project names a project with a [variant] table; or give a --provider"
         raise
     for namespace, validator in answers.validators(properties).items():
         if validator is None:
@@ -182,10 +184,7 @@ _MAX_SIZE = 64 << 20
 def _with_options(table: ProjectTable, request: VariantRequestOptions) -> ProjectTable:
     """Add the providers of options; their namespaces follow those of the file."""
     providers: dict[str, TableProvider] = {}
-    for text in request.provider:
-        name, equals, requirement = text.partition("=")
-        namespace = parse_namespace(name)
-        new = _plugin_provider(requirement) if equals else _own_provider(namespace)
+    for namespace, new in map(parse_provider, request.provider):
         providers[namespace] = _joined_requirements(providers.get(namespace), new)
     providers |= _static_providers(request.static)
     order = [parse_namespace(name) for name in request.priority]
@@ -204,11 +203,20 @@ def _with_options(table: ProjectTable, request: VariantRequestOptions) -> Projec
     )
 
 
-def _plugin_provider(requirement: str) -> PluginProvider:
+def parse_provider(text: str) -> tuple[str, TableProvider]:
+    """Return the namespace and the provider of an option ``NAMESPACE[=REQUIREMENT[::API]]``.
+
+    :raises UserError: ``invalid-property`` or ``invalid-requirement``.
+    :raises UsageError: there is no requirement, and the provider is unknown.
+    """
+    name, equals, requirement = text.partition("=")
+    namespace = parse_namespace(name)
+    if not equals:
+        return namespace, _own_provider(namespace)
     # ``::`` cannot stand in a requirement, ``@`` may: the rest after it is a URL.
     requirement, _, plugin_api = requirement.partition("::")
     parse_requirement(requirement.strip(), allow_variant_markers=False, where="--provider")
-    return PluginProvider((requirement.strip(),), plugin_api.strip() or None)
+    return namespace, PluginProvider((requirement.strip(),), plugin_api.strip() or None)
 
 
 def _provider_option(namespace: str) -> str:

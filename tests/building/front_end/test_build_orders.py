@@ -15,6 +15,7 @@ from wheelfit.building.front_end.recipes import Recipe, Recipes
 from wheelfit.building.front_end.variants import PLAIN, WheelToBuild
 from wheelfit.core.labels import NULL, Label
 from wheelfit.core.properties import PropertySet, parse_property
+from wheelfit.core.providers import PluginProvider
 
 V3 = WheelToBuild(Label("v3"), PropertySet([parse_property("x86_64 :: level :: v3")]))
 V3_GNU = WheelToBuild(
@@ -78,7 +79,7 @@ def test_orders_are_plain_data() -> None:
         Path("p"),
         ALL,
         Recipe({"a": ["b"]}, {"C": "d"}, True, ("-O3",), False),
-        providers={"x86_64": "p"},
+        providers={"x86_64": PluginProvider(("p",))},
     )
     assert pickle.loads(pickle.dumps(order)) == order
     wheel = BuiltWheel(

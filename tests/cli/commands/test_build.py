@@ -256,7 +256,8 @@ class TestSelection:
             (["--variant", "v3", "-C", "variant-label=v3"], "by the config setting variant-label"),
             (["--editable", "--all"], "an editable wheel is built alone"),
             (["--dialect", "latin"], "unknown dialect 'latin'"),
-            (["--provider", "x"], "has no requirement"),
+            (["--provider", "x"], "wheelfit knows no provider for x"),
+            (["--provider", "nvidia"], "is for projects without a [variant] table"),
         ],
     )
     def test_conflicting_options(self, builder: Builder, words: list[str], message: str) -> None:
@@ -286,6 +287,9 @@ class TestSelection:
         assert "no [variant] table" in result.err
         builder.build("--null", "--provider", "x86_64=x86-64-variant-provider<1")
         assert builder.document("null")["variants"] == {"null": {}}
+        builder.build("--null", "--provider", "nvidia", "-j", "1")
+        provider = builder.document("null")["providers"]["nvidia"]
+        assert provider["plugin-api"] == "nvidia_variant_provider.plugin:NvidiaVariantPlugin"
         assert "the project lists none" in builder.build("--all", code=2).err
 
     def test_faulty_table(self, builder: Builder) -> None:

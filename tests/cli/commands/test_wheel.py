@@ -263,6 +263,8 @@ class TestMake:
         result = run("wheel", "make", wheel, *words, "--json", code=1)
         assert "B-7" in {fault["rule"] for fault in result.error["faults"]}
         assert result.error["hint"] == "--provider a=REQUIREMENT --provider x86_64"
+        result = run("wheel", "make", wheel, "--null", "--json", code=1)
+        assert "--provider" in result.error["hint"]
 
 
 class TestSeveralWheels:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from wheelfit.building.front_end.variants import WheelToBuild
     from wheelfit.core.labels import Label
+    from wheelfit.core.project_table import TableProvider
     from wheelfit.core.properties import PropertySet
     from wheelfit.projects.backend import DistributionKind
 
@@ -39,8 +40,8 @@ class BuildOrder:
     """How variants are requested from the backend: a name of `DIALECTS`; ``auto``: by the installed
     backend; ``none``: plain builds only.
     """
-    providers: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """By namespace: the requirement of its plugin, without a ``[variant]`` table (B-8)."""
+    providers: Mapping[str, TableProvider] = field(default_factory=dict, hash=False)
+    """By namespace, for projects without a ``[variant]`` table (B-8)."""
     ask_plugins: bool = False
     """Whether every plugin that the wheels need is installed for validation (B-25)."""
     deadline: float = 10.0

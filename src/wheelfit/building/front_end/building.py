@@ -151,7 +151,7 @@ class _OpenOrder:
             raise InvalidConfiguration(
                 "the project has no [variant] table, from which variants are made",
                 where=self.source.where,
-                hint="write one, or give --provider NAMESPACE=REQUIREMENT",
+                hint="write one with `wheelfit init`, or give --provider NAMESPACE[=REQUIREMENT]",
             )
         environment = self._new_environment()
         contents = self._examine(environment)

@@ -21,6 +21,7 @@ from wheelfit_runtime.errors import FileProblem, os_reason
 
 if TYPE_CHECKING:
     from wheelfit.core.abi_exports import AbiExports
+    from wheelfit.core.project_table import TableProvider
 
 _FILE = "pyproject.toml"
 _DEFAULT_BACKEND = "setuptools.build_meta"
@@ -82,11 +83,10 @@ class Source:
         return node
 
 
-def open_source(project: Path, scratch: Path, providers: Mapping[str, str]) -> Source:
+def open_source(project: Path, scratch: Path, providers: Mapping[str, TableProvider]) -> Source:
     """Open a project.
 
-    :param providers: the requirement of each namespace's plugin, where the project has no table
-        (B-8).
+    :param providers: the provider of each namespace, where the project has no table (B-8).
     :raises FileProblem: there is no project, or its file cannot be read.
     :raises InvalidSource: the archive is invalid.
     :raises InvalidDocument: its ``[variant]`` table has faults; lists all of them.
@@ -113,12 +113,9 @@ def open_source(project: Path, scratch: Path, providers: Mapping[str, str]) -> S
         )
     where = str(project / _FILE) if project.is_dir() else f"{project}: {_FILE}"
     pyproject = _read(folder / _FILE, where)
-    if providers and "variant" not in pyproject:
-        entries = {namespace: {"requires": [text]} for namespace, text in providers.items()}
-        variant_table = {"default-priorities": {"namespace": list(providers)}, "providers": entries}
-        table = read_project_table({"variant": variant_table}, where="--provider")
-    else:
-        table = read_project_table(pyproject, where=where)
+    table = read_project_table(pyproject, where=where)
+    if table is None and providers:
+        table = ProjectTable(tuple(providers), providers)
     metadata = pyproject.get("project")
     declared_name = metadata.get("name") if isinstance(metadata, Mapping) else None
     name = declared_name if isinstance(declared_name, str) and declared_name else str(project)

@@ -219,10 +219,10 @@ BUILD_WAYS = OptionGroup(
         "none: always convert (default: as the installed backend supports it)",
     ),
     Option(
-        "--provider NAMESPACE=REQUIREMENT",
+        "--provider NAMESPACE[=REQUIREMENT]",
         ANY_TEXTS,
-        "the provider of a namespace, for a project without a [variant] table; most "
-        "important first",
+        "the plugin of a namespace (without REQUIREMENT: the one in wheelfit's list), for a "
+        "project without a [variant] table; most important first",
         stored_as="namespace_providers",
     ),
     Option(
