@@ -198,6 +198,15 @@ def test_a_release_has_all_wheels_of_its_matrix(tmp_path: Path) -> None:
         "there is no wheel for mkl, Python 3.13, manylinux_x86_64",
     )
     assert not list(completeness_findings(collect_files(build), {FAST: (listed(late),)}, project))
+    source = File("fast-1.0.tar.gz", "https://x.example/")
+    variants = completeness_findings(
+        collect_files(build[1:]), {FAST: (listed(late), source)}, project
+    )
+    assert [finding.message for finding in variants] == [
+        f"there is no wheel for plain, Python {python}, {platform}"
+        for platform in ("manylinux_x86_64", "win_amd64")
+        for python in ("3.12", "3.13")
+    ]
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,8 @@ def test_goes_with_its_wheels(tmp_path: Path) -> None:
     entry = store.find(wheels[1])
     assert entry is not None
     remove_wheel(store, entry)
+    for number in range(20):  # files of others do not end the search
+        Path(store.root, "folders", f"{number:x}").touch()
     remove_broken(store)
     assert Path(one).is_dir()
     assert not Path(both).exists()

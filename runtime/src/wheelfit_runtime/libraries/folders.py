@@ -92,8 +92,8 @@ def _toolkit_path(path: PurePosixPath) -> PurePosixPath | None:
 
 def remove_broken(store: Store) -> None:
     """Remove the folders with a missing wheel."""
-    with suppress(OSError):
-        for folder in Path(store.root, _FOLDERS).iterdir():
+    for folder in Path(store.root, _FOLDERS).glob("*"):
+        with suppress(OSError):
             links = (folder / _WHEELS).iterdir()
             if any(not link.exists() for link in links):
                 shutil.rmtree(folder, ignore_errors=True)

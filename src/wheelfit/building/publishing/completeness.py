@@ -176,14 +176,15 @@ _MACOS = {
 def missing_jobs(jobs: Iterable[Job], wheels: Iterable[WheelFilename]) -> Iterator[Job]:
     """Yield the jobs of a matrix whose wheel is missing.
 
-    A label without any wheel is left out: `MISSING_VARIANT` is the finding of a listed one.
+    A label without any wheel is left out: `MISSING_VARIANT` is the finding of a listed one. So are
+    all jobs of a release without wheels, of which only the source distribution is published yet.
     """
     by_label: dict[str | None, list[WheelFilename]] = {}
     for wheel in wheels:
         by_label.setdefault(wheel.label, []).append(wheel)
     for job in jobs:
-        wheels_of_label = by_label.get(job.label, ())
-        if wheels_of_label and not any(fits_job(wheel, job) for wheel in wheels_of_label):
+        is_expected = job.label in by_label or (job.label is None and by_label)
+        if is_expected and not any(fits_job(wheel, job) for wheel in by_label.get(job.label, ())):
             yield job
 
 
