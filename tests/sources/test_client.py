@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -135,6 +136,18 @@ class TestRepetition:
             assert "secret" not in str(excinfo.value.parts())
         assert len(transport.requests) == 3
         assert waits == [0.25, 0.5]
+
+    def test_an_unreachable_server_returns(self) -> None:
+        """Requests in the pause after a failure do not make it longer."""
+        refused = Interrupted("Connection refused", retry_chance="none")
+        transport = FakeTransport(refused, FakeResponse(body=b"ok"))
+        clock = SimpleNamespace(now=0.0)
+        asking = Client(transport, unreachable_pause=60, clock=lambda: clock.now)
+        for clock.now in (0.0, 50.0):
+            with pytest.raises(Unreachable):
+                asking.get(HERE)
+        clock.now = 61.0
+        assert asking.get(HERE).body == b"ok"
 
     def test_nothing_is_hopeless_because_of_a_body(self, waits: Any) -> None:
         """A server whose answers break off may still give others."""

@@ -41,8 +41,8 @@ PAGE_LIMIT = 64 << 20
 _T = TypeVar("_T")
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MOST_REDIRECTS = 10
-_UNREACHABLE_PAUSE = 120.0
-"""Seconds for which an unreachable server is not contacted again."""
+UNREACHABLE_PAUSE = 120.0
+"""Seconds for which a command does not contact an unreachable server again."""
 _DEFAULT_POLICY = RetryPolicy()
 _UNAVAILABLE = frozenset({401, 403, 404, 407, 410})
 _USER_AGENT = f"wheelfit/{__version__}"
@@ -73,6 +73,7 @@ class Client:
     :param is_trusted: returns whether plain HTTP is acceptable at a host and port.
     :param response_timeout: seconds for a page, or any file read as a whole; None: no limit while
         bytes arrive. Servers need it, since waiting threads occupy shared resources.
+    :param unreachable_pause: seconds for which an unreachable server is not contacted again.
     :param sleep: waits that many seconds.
     :param clock: seconds since the epoch.
     """
@@ -86,6 +87,7 @@ class Client:
         resume_policy: RetryPolicy = _DEFAULT_POLICY,
         is_trusted: Callable[[str, int | None], bool] = lambda _host, _port: False,
         response_timeout: float | None = None,
+        unreachable_pause: float = UNREACHABLE_PAUSE,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -95,6 +97,7 @@ class Client:
         self._resume_policy = resume_policy
         self._is_trusted = is_trusted
         self._response_timeout = response_timeout
+        self._unreachable_pause = unreachable_pause
         self._sleep = sleep
         self._clock = clock
         self._unreachable: dict[Origin, tuple[float, Interrupted]] = {}  # with the time of failure
@@ -224,7 +227,7 @@ class Client:
                     if interrupted.retry_chance != "good":
                         # The timeout of an unreachable server is spent only once.
                         server = origin(interrupted.url or url)
-                        self._unreachable[server] = (self._clock(), interrupted)
+                        self._unreachable.setdefault(server, (self._clock(), interrupted))
                     raise
                 continue
             if response.status not in RETRY_STATUSES:
@@ -263,11 +266,12 @@ class Client:
         if login is not None:
             all_headers["Authorization"] = login.header
         since, failure = self._unreachable.get(origin(url), (0.0, None))
-        if failure is not None and 0 <= self._clock() - since < _UNREACHABLE_PAUSE:
+        if failure is not None and 0 <= self._clock() - since < self._unreachable_pause:
             repeated = Interrupted(failure.reason, retry_chance="none", hint=failure.hint)
             # Else a server that redirected to it would be recorded as unreachable.
             repeated.url = url
             raise repeated
+        self._unreachable.pop(origin(url), None)
         try:
             return self._transport.send(url, all_headers)
         except Interrupted as interrupted:

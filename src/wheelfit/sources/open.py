@@ -14,7 +14,7 @@ from msgspec import Struct
 from wheelfit.sources.cache import Store
 from wheelfit.sources.cached_pages import CachedPages
 from wheelfit.sources.certificates import check_named, unverified_context, verifying_context
-from wheelfit.sources.client import Client
+from wheelfit.sources.client import UNREACHABLE_PAUSE, Client
 from wheelfit.sources.credentials import Credentials, read_netrc
 from wheelfit.sources.download_limits import ConnectionLimits
 from wheelfit.sources.file_readers import AllFiles
@@ -222,6 +222,7 @@ def open_web(
     is_allowed_address: Callable[[str, str], bool] = lambda _host, _address: True,
     is_allowed_url: Callable[[str], bool] = lambda _url: True,
     response_timeout: float | None = None,
+    unreachable_pause: float = UNREACHABLE_PAUSE,
     by_content: bool = False,
     direct_urls: Iterable[str] = (),
     fetches_direct_urls_whole: bool = False,
@@ -234,6 +235,7 @@ def open_web(
     :param is_allowed_url: returns whether a URL may be requested.
     :param response_timeout: seconds for the head of a response, and as many for the body of a page;
         None: no limit while bytes arrive.
+    :param unreachable_pause: seconds for which an unreachable server is not contacted again.
     :raises InvalidConfiguration: a certificate cannot be read.
     """
     trusted = _TrustedHosts(settings.trusted_hosts)
@@ -250,8 +252,9 @@ def open_web(
         is_trusted=trusted.contains,
     )
     client = _client(
-        settings, trusted, logins, environ, is_allowed_address, is_allowed_url, response_timeout
-    )
+        settings, trusted, logins, environ, is_allowed_address, is_allowed_url, response_timeout,
+        unreachable_pause,
+    )  # fmt: skip
     store = Store(cache_folder if settings.cache else None, note=note)
     pages = CachedPages(
         client,
@@ -282,6 +285,7 @@ def _client(
     is_allowed_address: Callable[[str, str], bool],
     is_allowed_url: Callable[[str], bool],
     response_timeout: float | None,
+    unreachable_pause: float,
 ) -> Client:
     check_named(settings.cert, settings.client_cert, environ=environ)
     proxies = _proxy_rules(settings, environ)
@@ -317,6 +321,7 @@ def _client(
         resume_policy=RetryPolicy(settings.resume_retries),
         is_trusted=trusted.contains,
         response_timeout=response_timeout,
+        unreachable_pause=unreachable_pause,
     )
 
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import socket
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +174,23 @@ class TestPages:
         upstream.faults.status.clear()
         assert one.ask("/simple/small/").status == 200
         assert one.index.last_error is None
+
+    def test_returning_upstream(self, mirror: Opener, tmp_path: Path) -> None:
+        """An upstream that refused connections is tried again after a second."""
+        (tmp_path / "simple/small").mkdir(parents=True)
+        link = f'<a href="{SMALL}">{SMALL}</a>'
+        (tmp_path / "simple/small/index.html").write_text(f"<!DOCTYPE html>{link}")
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            address = taken.getsockname()
+        one = mirror(f"http://127.0.0.1:{address[1]}/simple/")
+        assert one.ask("/simple/small/").status == 502
+        handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+        with ThreadingHTTPServer(address, handler) as server:
+            threading.Thread(target=server.serve_forever).start()
+            time.sleep(1.1)
+            answer = one.ask("/simple/small/")
+            server.shutdown()
+        assert answer.status == 200
 
     def test_pages_after_a_restart(
         self, mirror: Opener, upstream: RecordingIndex, tmp_path: Path

@@ -291,6 +291,7 @@ def open_mirror(
         is_allowed_address=url_rules.address_rules,
         is_allowed_url=url_rules,
         response_timeout=settings.page_timeout,
+        unreachable_pause=0,  # its `Dependency` limits the tries
     )
     return MirroredIndex(
         settings,
