@@ -57,6 +57,12 @@ def send(index: LegacyIndex, path: Path, pauses: list[float] | None = None) -> i
     return sum(told)
 
 
+def refusing(reference: str) -> Response:
+    """Return the response of a wheelfit index to an upload that a rule of the project forbids."""
+    errors = [{"reference": reference, "message": "no", "where": "fast-1.0-py3-none-any.whl"}]
+    return Response.of(403, json.dumps({"errors": errors}).encode(), {})
+
+
 def test_a_variant_goes_with_everything_its_metadata_says(
     index: LegacyIndex, tmp_path: Path
 ) -> None:
@@ -100,6 +106,9 @@ def test_failures_are_tried_again(index: LegacyIndex, tmp_path: Path, pauses: li
         (Response.of(400, b"x", {}), UploadRefused, "is refused"),
         (Response.text(401, "who are you"), PolicyRefusal, "from you"),
         (Response.text(403, "go away"), PolicyRefusal, "go away"),
+        (refusing("not-an-owner"), PolicyRefusal, "from you: no"),
+        (refusing("over-quota"), UploadRefused, "is refused: no"),
+        (refusing("closed-project"), UploadRefused, "is refused: no"),
         (Response.text(409, "Conflict"), UploadRefused, "is refused: Conflict"),
         (Response.text(403, "Not enough permissions to overwrite artifact"), UploadRefused,
          "overwrite"),

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _MAX_LENGTH = 500
 NAME_TAKEN = "name-taken"
 """The code of wheelfit servers and reports for a file that exists with other content."""
+_PROJECT_FAULTS = {"over-quota", "closed-project"}
+"""Codes of wheelfit servers for faults that another login does not change."""
 _CONFLICT_MESSAGES = (
     "already exist", "already been taken", "already been uploaded", "already uploaded",
     "overwrite artifact", "file name has already", "filename has already",
@@ -52,7 +54,7 @@ def failure_of(answer: Answer, filename: str, where: str) -> Exception:
     )
     if not details and is_conflict(status, message):
         details = [{"reference": NAME_TAKEN, "message": message, "where": filename}]
-    elif status in (401, 403):
+    elif status in (401, 403) and not _PROJECT_FAULTS & {detail["reference"] for detail in details}:
         return PolicyRefusal(
             f"the index does not accept {filename} from you: {message}",
             where=where,
