@@ -117,7 +117,7 @@ def damaged_bundle(scene: Scene) -> None:
     (wheel,) = (scene.folder / "bundle").glob("wheels/some-*.whl")
     wheel.write_bytes(b"x")
     check = ("bundle", "--verify", "bundle")
-    scene.fails("damaged-bundle", *check, advised="`wheelfit bundle --update`")
+    scene.fails("damaged-bundle", *check, advised="repeat the command that made it with --update")
     scene.run(*make, "--update")
     scene.run(*check)
 
