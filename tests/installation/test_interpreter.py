@@ -170,6 +170,12 @@ class TestFind:
         interpreter = find_interpreter(python, {"PATH": str(venv / "bin")}, NOWHERE)
         assert interpreter == venv / "bin" / command
 
+    def test_which_as_on_windows(self, venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """There `shutil.which` begins with the current folder, which does not count here."""
+        monkeypatch.setattr(shutil, "which", lambda name, path: f"./{name}" if path else None)
+        with pytest.raises(UnusableInterpreter, match="not found on PATH"):
+            find_interpreter("python3.77", {"PATH": str(venv / "bin")}, NOWHERE)
+
     def test_folder_without_a_slash(
         self, venv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

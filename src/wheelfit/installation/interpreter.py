@@ -188,7 +188,8 @@ def interpreters_named(python: str, environ: Mapping[str, str]) -> Iterator[Path
         folders += map(str, _well_known_folders(command.removeprefix("python"), environ))
     for folder in dict.fromkeys(folders):
         path = shutil.which(command, path=folder) if command and folder else None
-        if path is not None:
+        # On Windows `which` begins with the current folder, whatever its argument.
+        if path is not None and Path(path).parent == Path(folder):
             yield Path(path)
 
 
