@@ -156,16 +156,16 @@ class _SizeCounter:
             else:
                 break  # a string without end; the parser will report it
         if self._elements > self._limits.values:
-            self._too_many()
+            self._refuse_elements()
         if self._is_too_deep():
-            self._too_deep()
+            self._refuse_depth()
         if self._members > self._limits.labels:
             self._count_labels(data)
         return self._members
 
     def _count_labels(self, data: bytes) -> None:
         if _has_too_many_labels(data, self._limits.labels):
-            _too_many_labels(self._limits)
+            _refuse_labels(self._limits)
 
     def _count_window(self, window: bytes) -> None:
         skeleton = window.translate(_TO_SKELETON, _BLANKS)
@@ -180,10 +180,10 @@ class _SizeCounter:
         self._previous_character = pairs[-1:]
         self._brackets.append(skeleton.translate(_TO_BRACKETS, b",:s"))
         if self._open > self._limits.depth:
-            self._too_deep()
+            self._refuse_depth()
         # Each container that is still open may have been counted with one element too many.
         if self._elements - self._open > self._limits.values:
-            self._too_many()
+            self._refuse_elements()
 
     def _is_too_deep(self) -> bool:
         rest = b"".join(self._brackets)
@@ -193,10 +193,10 @@ class _SizeCounter:
                 return False
         return b"[]" in rest
 
-    def _too_deep(self) -> NoReturn:
+    def _refuse_depth(self) -> NoReturn:
         _refuse(f"the document is nested deeper than the limit of {self._limits.depth}")
 
-    def _too_many(self) -> NoReturn:
+    def _refuse_elements(self) -> NoReturn:
         _refuse(f"the document has more list elements than the limit of {self._limits.values}")
 
 
@@ -300,10 +300,10 @@ def _repeated_keys(text: str) -> list[Fault]:
 def _check_labels(document: Mapping[str, Any], limits: JsonLimits) -> None:
     variants = document.get("variants")
     if isinstance(variants, Mapping) and len(variants) > limits.labels:
-        _too_many_labels(limits)
+        _refuse_labels(limits)
 
 
-def _too_many_labels(limits: JsonLimits) -> NoReturn:
+def _refuse_labels(limits: JsonLimits) -> NoReturn:
     _refuse(f"there are more labels than the limit of {limits.labels}", "variants")
 
 

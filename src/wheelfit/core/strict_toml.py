@@ -89,12 +89,12 @@ def _check_skeleton(skeleton: str, limits: TomlLimits) -> None:
     if entries > limits.entries:
         raise ValueError(f"it has more than {limits.entries} entries")
     if re.search(rf"(?:s\.){{{limits.depth}}}", skeleton):  # a dotted key of so many parts
-        _too_deep(limits)
+        _refuse_depth(limits)
     depth = 0
     for bracket in re.finditer(r"[\[\]{}]", skeleton):
         depth += 1 if bracket[0] in "[{" else -1
         if depth >= limits.depth:
-            _too_deep(limits)
+            _refuse_depth(limits)
 
 
 def _check_values(root: dict[str, Any], limits: TomlLimits) -> None:
@@ -103,7 +103,7 @@ def _check_values(root: dict[str, Any], limits: TomlLimits) -> None:
     while pending:
         steps, item = pending.pop()
         if len(steps) >= limits.depth and isinstance(item, dict | list):
-            _too_deep(limits)
+            _refuse_depth(limits)
         if isinstance(item, dict):
             pending += [((*steps, key), value) for key, value in item.items()]
         elif isinstance(item, list):
@@ -112,5 +112,5 @@ def _check_values(root: dict[str, Any], limits: TomlLimits) -> None:
             raise ValueError(f"{path_of(*steps)} is a number of more than 64 bits")
 
 
-def _too_deep(limits: TomlLimits) -> NoReturn:
+def _refuse_depth(limits: TomlLimits) -> NoReturn:
     raise ValueError(f"it is nested deeper than the limit of {limits.depth}")
