@@ -25,7 +25,7 @@ from wheelfit_runtime.errors import Fault, InvalidDocument
 from wheelfit_runtime.platforms.plugin_process import Method, ask
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from pathlib import Path
 
     from wheelfit.core.document import VariantDocument
@@ -99,13 +99,13 @@ class ProviderAnswers:
 
 
 def plugin_requirements(
-    table: ProjectTable, used: Iterable[str], *, validate: bool
+    table: ProjectTable, used: Collection[str], *, validate: bool
 ) -> tuple[str, ...]:
     """Return the plugins to add to the build requirements (B-12, B-23)."""
     requirements: list[str] = []
     for namespace, provider in table.providers.items():
         if isinstance(provider, BuildTimeProvider) or (
-            validate and isinstance(provider, PluginProvider) and namespace in set(used)
+            validate and isinstance(provider, PluginProvider) and namespace in used
         ):
             requirements += provider.requires
     return tuple(dict.fromkeys(requirements))
