@@ -62,6 +62,8 @@ _PAGE_MAX_AGE = 60.0
 _MAX_NAME_LENGTH = 200
 _PAGE_TIMEOUT = 60.0
 """Total seconds that a page of an index may take."""
+_UNREACHABLE_PAUSE = 5.0
+"""Seconds for which an unreachable index is not contacted again; installers repeat requests."""
 _DETECTION_LIFETIME = 30.0
 """Seconds after which this machine is detected again, since its driver may have changed."""
 
@@ -263,6 +265,7 @@ class _Upstreams:
             if is_folder
             else AddressRules.of(url, request.allow_private_host),
             response_timeout=_PAGE_TIMEOUT,
+            unreachable_pause=_UNREACHABLE_PAUSE,
         )
         self.webs.append(web)
         return web

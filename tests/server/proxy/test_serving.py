@@ -8,10 +8,15 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
@@ -245,3 +250,29 @@ def test_graceful_shutdown(index: RecordingIndex, tmp_path: Path) -> None:
         connection.close()
         assert process.wait(30) == 0
     assert not list(tmp_path.glob("wheelfit-proxy-*"))
+
+
+def test_returning_index(tmp_path: Path) -> None:
+    """An index that was unreachable is served soon after it returns."""
+    (tmp_path / "simple/some").mkdir(parents=True)
+    (tmp_path / "simple/some/index.html").write_text("<!DOCTYPE html><a href=x.whl>x.whl</a>")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = taken.getsockname()
+    words = ("--port", "0", "--full", "--index-url", f"http://127.0.0.1:{address[1]}/simple/")
+    with terminated(
+        subprocess.Popen(
+            [sys.executable, "-m", "wheelfit", "proxy", *words],
+            env=clean_environ(tmp_path), stdout=subprocess.PIPE, text=True,
+        )
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        url = f"{process.stdout.readline().strip()}some/"
+        with pytest.raises(HTTPError, match="502"):
+            urlopen(url)
+        handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+        with ThreadingHTTPServer(address, handler) as server:
+            threading.Thread(target=server.serve_forever).start()
+            time.sleep(5.1)
+            with urlopen(url) as answer:
+                assert b"x.whl" in answer.read()
+            server.shutdown()
