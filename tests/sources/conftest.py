@@ -101,6 +101,8 @@ class ScriptedServer:
                 if reply.cut_after is not None or reply.chunked:
                     self.close_connection = True
 
+            do_CONNECT = do_GET  # noqa: N815 - the name is http.server's
+
             def setup(self) -> None:
                 outer.connections += 1
                 super().setup()

@@ -63,6 +63,26 @@ def test_connections_are_used_again(server: Any, transports: Transports) -> None
     assert server.connections == 1
 
 
+def test_connections_are_used_again_without_a_body(server: Any, transports: Transports) -> None:
+    """A page that is only confirmed costs no new connection."""
+    server.replies["/x"] = server.reply(status=304)
+    transport = transports()
+    for _ in range(5):
+        response = transport.send(f"{server.url}/x", {})
+        response.close()
+        assert response.status == 304
+    assert server.connections == 1
+
+
+def test_repeated_headers_are_joined(server: Any, transports: Transports) -> None:
+    """Of two equal headers none is lost, such as ``no-store``."""
+    headers = {"Cache-Control": "no-store", "cache-control": "max-age=600"}
+    server.replies["/x"] = server.reply(headers=headers)
+    response = transports().send(f"{server.url}/x", {})
+    response.close()
+    assert response.headers["cache-control"] == "no-store, max-age=600"
+
+
 class TestInterruptions:
     """Every failure becomes words, without URL or login, and a guess whether to try again."""
 
@@ -254,3 +274,16 @@ class TestProxy:
             transport.send("https://h.example/x", {})
         assert "secret" not in str(excinfo.value)
         assert "proxy" in (excinfo.value.hint or "")
+
+    @pytest.mark.parametrize(
+        ("status", "retry_chance"), [(407, "none"), (403, "none"), (503, "good")]
+    )
+    def test_refused_tunnel(
+        self, server: Any, transports: Transports, status: int, retry_chance: str
+    ) -> None:
+        """A proxy that refuses a host is not asked again, and the status is named."""
+        server.replies["h.example:443"] = server.reply(status=status)
+        with pytest.raises(Interrupted, match=f"refuses the connection with status {status}") as e:
+            transports(proxy=lambda _: server.url).send("https://h.example/x", {})
+        assert e.value.retry_chance == retry_chance
+        assert ("login" in (e.value.hint or "")) == (status == 407)

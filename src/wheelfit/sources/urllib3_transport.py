@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 import threading
@@ -27,8 +28,10 @@ from urllib3.exceptions import (
 )
 
 from wheelfit.sources.proxies import is_proxy_url
+from wheelfit.sources.retries import RETRY_STATUSES
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import split_userinfo
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -42,6 +45,9 @@ _MAX_POOLED = 16  # connections to one server that stay open
 _MIN_CHUNK = CHUNK // 2
 _COLLECT_TIME = 0.02
 """Seconds for which pieces are collected until they form a chunk of `_MIN_CHUNK` bytes."""
+_TUNNEL_STATUS = pattern(r"Tunnel connection failed: (\d{3})\b", re.ASCII)
+_PROXY_HINT = "check the proxy settings (HTTPS_PROXY, HTTP_PROXY, pip's proxy)"
+_PROXY_LOGIN_HINT = "put the login of the proxy into its URL"
 
 
 class Urllib3Transport:
@@ -188,7 +194,7 @@ class _Urllib3Response:
         self._complete = False
         self._closed = False
         self.status = response.status
-        self.headers = {name.lower(): value for name, value in response.headers.items()}
+        self.headers = {name.lower(): value for name, value in response.headers.itermerged()}
 
     def chunks(self) -> Iterator[bytes]:
         # On a slow connection a full chunk would take minutes, without progress and without a
@@ -220,7 +226,8 @@ class _Urllib3Response:
 
     def close(self) -> None:
         self._closed = True
-        if self._complete:
+        if self._complete or self._response.length_remaining == 0:  # as after 304
+            self._response.drain_conn()
             self._response.release_conn()
         else:
             self._response.close()
@@ -324,11 +331,17 @@ def _forbidden_address() -> Interrupted:
 
 def _interrupted(error: Exception) -> Interrupted:
     if isinstance(error, ProxyError):
+        if status := _TUNNEL_STATUS.match(str(error.original_error)):
+            return Interrupted(
+                f"the proxy refuses the connection with status {status[1]}",
+                retry_chance="good" if int(status[1]) in RETRY_STATUSES else "none",
+                hint=_PROXY_LOGIN_HINT if status[1] == "407" else _PROXY_HINT,
+            )
         cause = _interrupted(error.original_error)
         return Interrupted(
             f"the proxy cannot be used: {cause.reason}",
             retry_chance=cause.retry_chance,
-            hint="check the proxy settings (HTTPS_PROXY, HTTP_PROXY, pip's proxy)",
+            hint=_PROXY_HINT,
         )
     if isinstance(error, (SSLError, ssl.SSLError)):
         return _tls_error(error)
