@@ -181,3 +181,14 @@ def test_small_pages_and_errors_are_not_kept(tmp_path: Path) -> None:
     with pytest.raises(InvalidPage):
         pages.page(wrong, A, source="s")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_projects_that_share_a_page(tmp_path: Path) -> None:
+    """An index may redirect all projects to one list; each has its own releases there."""
+    b = canonicalize_name("b")
+    shared = answer(LARGE + LARGE.replace("/a-", "/b-"), "https://index.example/all/")
+    for name in (A, b, A):
+        page = ParsedPages(Store(tmp_path)).page(shared, name, source="s")
+        assert isinstance(page.files, PageFiles)
+        release = page.files.by_release.releases[Version("7")].files()
+        assert {filename.name for _, filename in release.wheels} == {name}

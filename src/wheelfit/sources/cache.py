@@ -68,12 +68,13 @@ def page_key(url: str, accept: str, user: str, *, packed: bool) -> str:
     return key_of("packed page" if packed else "page", 1, user, accept, url)
 
 
-def parsed_page_key(wheelfit_version: str, source: str, stamp: str) -> str:
+def parsed_page_key(wheelfit_version: str, source: str, project: str, stamp: str) -> str:
     """Return the key of a page that is parsed already.
 
+    :param project: normalised; its releases are sorted, even if other projects share the page.
     :param stamp: a stamp of the exact bytes of the page, and of their origin.
     """
-    return key_of("parsed", 7, wheelfit_version, source, stamp)
+    return key_of("parsed", 8, wheelfit_version, source, project, stamp)
 
 
 def member_key(name: str, sha256: str, url: str) -> str:

@@ -7,7 +7,7 @@ releases are never used.
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -119,6 +119,7 @@ class ParsedPages:
         :raises NetworkError: the body is needed, and cannot be read.
         """
         stamp = stamp_of_copy(copy)
+        key_of_stamp = partial(parsed_page_key, __version__, source, project)
         uses_store = self._store.is_enabled and (not copy.has_body or len(copy.body) >= _MIN_SIZE)
 
         def parse() -> ProjectPage:
@@ -127,19 +128,15 @@ class ParsedPages:
             page = parse_page(whole.body, content_type, whole.url, project, source=source)
             page_stamp = stamp if whole is copy else stamp_of_copy(whole)
             page = replace(page, stamp=page_stamp, fresh_seconds=fresh_seconds_of(whole.headers))
-            return self._store_page(page, self._key(source, page_stamp)) if uses_store else page
+            return self._store_page(page, key_of_stamp(page_stamp)) if uses_store else page
 
-        key = self._key(source, stamp)
+        key = key_of_stamp(stamp)
         entry = self._store.read_head(_KIND, key) if uses_store else None
         if entry is None:
             return parse()
         table = msgspec.convert(entry.head[_TABLE], _Table)
         page = _StoredPage(self._store, key, table, project, source, parse).page()
         return replace(page, stamp=stamp, fresh_seconds=fresh_seconds_of(copy.headers))
-
-    @staticmethod
-    def _key(source: str, stamp: str) -> str:
-        return parsed_page_key(__version__, source, stamp)
 
     def _store_page(self, page: ProjectPage, key: str) -> ProjectPage:
         """Write an entry for a page; return the page sorted."""
