@@ -249,3 +249,12 @@ def test_too_large_by_its_head(server: Any, make_client: Any) -> None:
             lambda _, check: check(), io.BytesIO()
         )
     assert progress.count == 0
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "x-gzip"])
+def test_source_distribution_said_to_be_compressed(server: Any, fetch: Any, encoding: str) -> None:
+    """Web servers call a .tar.gz itself encoded; its hash is that of the bytes as sent (as pip)."""
+    body = gzip.compress(BODY)
+    file = File("a-1.tar.gz", f"{server.url}/f", {"sha256": hashlib.sha256(body).hexdigest()})
+    server.replies["/f"] = server.reply(body, headers={"Content-Encoding": encoding})
+    assert fetch(file)[0] == body

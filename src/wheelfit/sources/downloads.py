@@ -230,7 +230,11 @@ class Download:
     def _check_encoding(self, response: Response, first: bytes) -> None:
         """Raise an error for an unrequested encoding; some servers only claim to use one."""
         encoding = response.headers.get("content-encoding", "identity").strip().lower()
-        if encoding not in {"", "identity"} and not first.startswith(b"PK"):
+        # Web servers send source distributions (.tar.gz) as they are, but often with "x-gzip".
+        is_gzip = self._file.filename.endswith((".gz", ".tgz"))
+        if encoding not in {"", "identity"} and not first.startswith(
+            b"\x1f\x8b" if is_gzip else b"PK"
+        ):
             raise UnexpectedStatus(
                 f"the server sends the file encoded as {encoding!r}, which was not requested",
                 status=response.status,
