@@ -202,6 +202,8 @@ class TestLinkPage:
                 f'<a href="{name}">a</a>'.encode(), headers=html
             )
             assert names(links.project(A)) == [name]
+        server.replies["/links"] = server.reply(status=500)
+        assert names(links.project(A)) == [name]  # a list from before the failure is kept
 
     def test_remote_sdist_with_a_local_version(self, make_pages: Any) -> None:
         """The name of a file is decoded before it is compared with those of projects."""

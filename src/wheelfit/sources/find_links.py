@@ -17,10 +17,10 @@ from wheelfit.core.filename import parse_newer_wheel_filename, project_of
 from wheelfit.errors import InvalidFilename
 from wheelfit.sources.client import PAGE_LIMIT, unexpected
 from wheelfit.sources.file_readers import DelegatedFiles
-from wheelfit.sources.local_files import read_problem
+from wheelfit.sources.local_files import read_bytes, read_problem
 from wheelfit.sources.page import ACCEPT, LABELS_SUFFIX, VARIANTS_SUFFIX, File, ProjectPage
 from wheelfit.sources.urls import file_url, last_segment, redact, split_userinfo
-from wheelfit_runtime.errors import FileProblem, InvalidPage, NetworkError
+from wheelfit_runtime.errors import FileProblem, NetworkError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -57,12 +57,14 @@ class FlatListing(DelegatedFiles):
     def _pages_by_name(self) -> Mapping[NormalizedName, ProjectPage]:
         with self._lock:
             if time.monotonic() >= self._outdated_at:
-                files, notes = self._list()
-                self._projects = _by_project(files, self.name, notes)
+                listed = self._list()
+                if listed is not None:
+                    self._projects = _by_project(listed[0], self.name, listed[1])
                 self._outdated_at = time.monotonic() + self._max_age
             return self._projects
 
-    def _list(self) -> tuple[Iterable[File], tuple[str, ...]]:
+    def _list(self) -> tuple[Iterable[File], tuple[str, ...]] | None:
+        """Return the files, and notes on ignored entries; None to keep those read before."""
         raise NotImplementedError
 
 
@@ -94,7 +96,9 @@ class DirectoryIndex(FlatListing):
                 files += self._labelled(name, base)
             elif name.lower().endswith(_HTML):
                 path = self._path / name
-                links, link_notes = _links(_read_page(path), "text/html", file_url(path), self.name)
+                links, link_notes = _links(
+                    read_bytes(path, PAGE_LIMIT), "text/html", file_url(path), self.name
+                )
                 files.extend(links)
                 notes.extend(link_notes)
             else:
@@ -110,7 +114,7 @@ class DirectoryIndex(FlatListing):
         from wheelfit.sources.wheel_labels import parse_labels_file, with_labels
 
         try:
-            builds = parse_labels_file(_read_page(path))
+            builds = parse_labels_file(read_bytes(path, PAGE_LIMIT))
             return with_labels(local_file(name, base, self.name), builds)
         except (ValueError, InvalidFilename) as error:
             raise FileProblem(
@@ -144,7 +148,7 @@ class LinkPage(FlatListing):
         self._pages = pages
         self._note = note
 
-    def _list(self) -> tuple[Iterable[File], tuple[str, ...]]:
+    def _list(self) -> tuple[Iterable[File], tuple[str, ...]] | None:
         if isinstance(self._location, Path):
             return self._list_local(self._location)
         url = split_userinfo(self._location)[0]
@@ -158,12 +162,12 @@ class LinkPage(FlatListing):
             return self._fetch(url)
         except NetworkError as error:
             self._note(f"{self.name} is left out: {error.message}")
-            return (), ()
+            return None
 
     def _list_local(self, path: Path) -> tuple[Iterable[File], tuple[str, ...]]:
         if path.suffix.lower() not in _HTML:
             return [local_file(path.name, file_url(path.parent), self.name)], ()
-        return _links(_read_page(path), "text/html", file_url(path), self.name)
+        return _links(read_bytes(path, PAGE_LIMIT), "text/html", file_url(path), self.name)
 
     def _fetch(self, url: str) -> tuple[Iterable[File], tuple[str, ...]]:
         if self._pages is None:
@@ -212,7 +216,11 @@ class FileIndex(DelegatedFiles):
                 from wheelfit.sources.simple_api import parse_page
 
                 return parse_page(
-                    _read_page(page), "text/html", file_url(page), name, source=self.name
+                    read_bytes(page, PAGE_LIMIT),
+                    "text/html",
+                    file_url(page),
+                    name,
+                    source=self.name,
                 )
             if not folder.is_dir():
                 return None
@@ -249,17 +257,6 @@ def local_file(name: str, base: str, source: str) -> File:
     :param base: the URL of the folder, without a slash at its end.
     """
     return File(filename=name, url=f"{base}/{quote_from_bytes(os.fsencode(name))}", source=source)
-
-
-def _read_page(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            body = file.read(PAGE_LIMIT + 1)
-    except OSError as error:
-        raise read_problem(path, error) from error
-    if len(body) > PAGE_LIMIT:
-        raise InvalidPage(f"the page is longer than {PAGE_LIMIT} bytes", where=str(path))
-    return body
 
 
 def _project_of(filename: str) -> NormalizedName | None:

@@ -41,7 +41,7 @@ class LocalFiles:
     def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
         """Return the content of a small file."""
         path = path_of(file)
-        data = _read_bytes(path, limit)
+        data = read_bytes(path, limit)
         check_bytes(data, file.hashes, file.size, where=str(path))
         return data
 
@@ -50,7 +50,7 @@ class LocalFiles:
         path = path_of(file)
         metadata_path = path.with_name(path.name + ".metadata")  # PEP 658
         if file.metadata_hashes is not None and metadata_path.is_file():
-            data = _read_bytes(metadata_path)
+            data = read_bytes(metadata_path)
             check_bytes(data, file.metadata_hashes, None, where=str(metadata_path))
             return data
         members = read_local_members(path, [METADATA], file.as_published.filename)
@@ -253,7 +253,11 @@ def read_problem(
     return FileProblem(f"the {kind} cannot be read: {os_reason(error)}", where=str(path))
 
 
-def _read_bytes(path: Path, limit: int = READ_LIMIT) -> bytes:
+def read_bytes(path: Path, limit: int = READ_LIMIT) -> bytes:
+    """Return the content of a file of at most so many bytes.
+
+    :raises FileProblem: it cannot be read, or is longer.
+    """
     try:
         with path.open("rb") as file:
             is_too_long = os.fstat(file.fileno()).st_size > limit
