@@ -231,6 +231,12 @@ class TestRedirects:
         ]
         assert answer.url == "https://cdn.example/x"
 
+    def test_raw_utf8(self, waits: Any) -> None:
+        """The bytes of a target stay as they are, though headers are read as Latin-1."""
+        target = "/ä%20b/?x=ü".encode().decode("latin-1")
+        answer = client(FakeTransport(self.redirect(target), FakeResponse()), waits).get(HERE)
+        assert answer.url == "https://h.example/%C3%A4%20b/?x=%C3%BC"
+
     def test_line_breaks(self, waits: Any) -> None:
         """CR and LF in a target cannot become a header."""
         transport = FakeTransport(self.redirect("/x\r\nEvil: 1"), FakeResponse())

@@ -154,6 +154,11 @@ class TestValues:
         """Underscores, capitals and leading dashes in names do not matter."""
         assert settings("[global]\n--Index_URL = https://a/\n").index_url == "https://a/"
 
+    def test_two_spellings(self) -> None:
+        """Of two spellings of a name in one section, the later counts."""
+        text = "[global]\nindex-url = https://a/\nindex_url = https://b/\n"
+        assert settings(text).index_url == "https://b/"
+
     def test_every_option(self) -> None:
         """Each option that concerns sources arrives."""
         text = """[global]

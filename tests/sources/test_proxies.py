@@ -18,6 +18,10 @@ class TestEnvironment:
         assert rules.proxy_for("https://h.example/") == PROXY
         assert rules.proxy_for("http://h.example/") == "socks5://s:1"
 
+    def test_scheme_in_upper_case(self) -> None:
+        """The scheme of a URL may be written in any case."""
+        assert ProxyRules.from_environ({"https_proxy": PROXY}).proxy_for("HTTPS://h/") == PROXY
+
     def test_lower_case_first(self) -> None:
         """The lower-case name wins; an empty one turns the proxy off."""
         environ = {"https_proxy": "", "HTTPS_PROXY": PROXY}

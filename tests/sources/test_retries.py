@@ -38,6 +38,8 @@ def test_hope_decides() -> None:
         ("Fri, 15 Jan 2027 09:00:00 GMT", None),
         ("soon", 0.25),
         ("-1", 0.25),
+        ("Fri, 15 Jan 99999999999999999999 08:00:00 GMT", 0.25),
+        ("Fri, 15 Jan 2027 08:00:00 +99999999999999999999", 0.25),
     ],
 )
 def test_retry_after(retry_after: str | None, delay: float | None) -> None:

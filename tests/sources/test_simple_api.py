@@ -180,7 +180,12 @@ class TestHtml:
     def test_other_charset(self) -> None:
         """The charset of the answer counts; an unknown one is taken for UTF-8."""
         body = '<a href="a-1.tar.gz" data-yanked="ä">a</a>'
-        for encoding, named in (("latin-1", "latin-1"), ("utf-8", "martian")):
+        for encoding, named in (
+            ("latin-1", "latin-1"),
+            ("utf-8", "martian"),
+            ("utf-8", "undefined"),  # Python's codec of that name, which decodes nothing
+            ("utf-8", "idna"),
+        ):
             page = parse_page(body.encode(encoding), f"text/html; charset={named}", URL, A)
             assert page.files[0].yanked == "ä"
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
+from string import printable
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import quote
 
 from msgspec import Struct
 
@@ -281,7 +283,9 @@ class Client:
     def _redirected(self, url: str, location: str) -> tuple[str, Login | None]:
         """Return the target of a redirect, and the login for it."""
         try:
-            target, userinfo = split_userinfo(without_fragment(join(url, location)))
+            # Headers are decoded as Latin-1, but the bytes of a URL are usually UTF-8.
+            encoded = quote(location, safe=printable, encoding="latin-1")
+            target, userinfo = split_userinfo(without_fragment(join(url, encoded)))
             old, new = origin(url), origin(target)
         except ValueError:
             raise UnexpectedStatus(

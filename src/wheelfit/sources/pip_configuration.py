@@ -249,7 +249,7 @@ def _in_order(
         for path, parser in parsed:
             if parser.has_section(section):
                 for key, value in parser.items(section):
-                    values[key] = (path, value)
+                    values[_key(key)] = (path, value)
         # pip drops empty values only now: an empty one in a later file removes the value of an
         # earlier file in the same section.
         for key, (path, value) in values.items():
@@ -267,11 +267,7 @@ def _key(name: str) -> str:
 def _parse(file: ConfigurationFile) -> RawConfigParser:
     import configparser
 
-    class Parser(configparser.RawConfigParser):
-        def optionxform(self, optionstr: str) -> str:
-            return _key(optionstr)
-
-    parser = Parser()
+    parser = configparser.RawConfigParser()
     try:
         parser.read_string(file.text, source=file.path)
     except configparser.Error as error:

@@ -61,11 +61,9 @@ class ProxyRules(Struct, frozen=True):
 
     def proxy_for(self, url: str) -> str | None:
         """Return the URL of the proxy for a URL, with any credentials; None without a proxy."""
-        proxy = self.by_scheme.get(url.partition(":")[0]) or self.by_scheme.get("all")
-        if proxy is None:
-            return None
         target = origin(url)
-        if is_loopback(target.host):
+        proxy = self.by_scheme.get(target.scheme) or self.by_scheme.get("all")
+        if proxy is None or is_loopback(target.host):
             return None
         is_excepted = any(
             _matches(exception, target.host, target.port) for exception in self.exceptions

@@ -69,7 +69,7 @@ def _retry_after_seconds(text: str | None, now: float) -> float | None:
 
     try:
         retry_time = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     if retry_time.tzinfo is None:
         retry_time = retry_time.replace(tzinfo=UTC)

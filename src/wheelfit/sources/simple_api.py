@@ -252,7 +252,7 @@ def _joiner(base: str) -> Callable[[str], str]:
 def _from_html(body: bytes, charset: str, url: str, source: str) -> _Read:
     try:
         text = body.decode(charset, errors="replace")
-    except LookupError:
+    except (LookupError, UnicodeError):  # an unknown encoding, or one without replacements
         text = body.decode(errors="replace")
     from wheelfit.sources.html_links import read_links
 
