@@ -206,6 +206,8 @@ class CheckedCounts:
     index_files: int = 0
     releases: int = 0
     installed_variants: int = 0
+    metadata_files: int = 0
+    """Files named ``variant.json`` and ``pyproject.toml``."""
 
     def __add__(self, other: CheckedCounts) -> CheckedCounts:
         return CheckedCounts(
@@ -213,6 +215,7 @@ class CheckedCounts:
             self.index_files + other.index_files,
             self.releases + other.releases,
             self.installed_variants + other.installed_variants,
+            self.metadata_files + other.metadata_files,
         )
 
 

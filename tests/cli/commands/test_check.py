@@ -14,7 +14,7 @@ from sampled_cases import sampled
 
 from wheelfit.cli.render.check import FAULTS, INCOMPLETE
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.wheels import build_wheel, release_document, single_label_document
 
 LIBRARY = {"blas": {"library": ["mkl"]}}
 DOCUMENT = release_document({"mkl": LIBRARY, "null": {}}, static=LIBRARY)
@@ -49,6 +49,15 @@ def test_sound_release(dist: Path, run: Runner) -> None:
     result = run("check", dist)
     assert result.out == "no faults in 3 wheels, 1 index file, 1 release\n"
     assert result.err == ""
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", "variant.json"])
+def test_a_metadata_file_without_faults(tmp_path: Path, run: Runner, name: str) -> None:
+    """The summary counts files that are checked by themselves."""
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'fast'\nversion = '1.0'\n")
+    (tmp_path / "variant.json").write_text(json.dumps(single_label_document(DOCUMENT, "mkl")))
+    assert run("check", tmp_path / name).out == "no faults in 1 metadata file\n"
+
 
 
 def test_text_report(faulty_dist: Path, run: Runner) -> None:

@@ -203,7 +203,12 @@ class _PathChecks:
         for path, release in self.files.sources.items():
             self._group(release, path).has_source = True
         releases = self._check_releases()
-        count = CheckedCounts(len(self.files.wheels), len(self.files.index_files), releases)
+        count = CheckedCounts(
+            len(self.files.wheels),
+            len(self.files.index_files),
+            releases,
+            metadata_files=len(self.files.documents) + len(self.files.projects),
+        )
         return Report.of(self.findings, self.files.unchecked, count)
 
     def _group(self, release: Release, path: Path) -> ReleaseFacts:

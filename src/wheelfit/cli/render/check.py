@@ -142,6 +142,7 @@ def _summary(report: Report) -> str:
             (counts.index_files, "index file"),
             (counts.releases, "release"),
             (counts.installed_variants, "installed variant"),
+            (counts.metadata_files, "metadata file"),
         )
         if number
     ]
