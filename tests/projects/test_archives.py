@@ -230,7 +230,18 @@ class TestHostile:
             member.pax_headers = {"size": "1024"}
             archive.addfile(member, io.BytesIO(b"a" * 512))
             archive.addfile(tarfile.TarInfo("demo-1.0/y"), io.BytesIO())
-        refused(path, "declared twice|damaged")
+        refused(path, "two different sizes|damaged")
+
+    def test_one_size_in_two_headers(self, tmp_path: Path) -> None:
+        """Sources packed by uv have a PAX header with the size of each member."""
+        path = tmp_path / "demo-1.0.tar.gz"
+        with tarfile.open(path, "w:gz", format=tarfile.PAX_FORMAT) as archive:
+            for name, text in (("é/pyproject.toml", b""), ("é/x", b"a" * 600)):
+                member = tarfile.TarInfo(name)
+                member.size = len(text)
+                member.pax_headers = {"size": str(len(text))}
+                archive.addfile(member, io.BytesIO(text))
+        assert (unpacked(path) / "x").read_bytes() == b"a" * 600
 
     @pytest.mark.parametrize("inside", [True, False])
     def test_something_behind(self, inside: bool, tmp_path: Path) -> None:  # noqa: FBT001

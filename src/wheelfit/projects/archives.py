@@ -253,7 +253,7 @@ def _unpack_tar(plain: Path, folder: Path, where: str, limits: ArchiveLimits) ->
                 )
         file.left = inf  # content is read in pieces
         _check_end(plain, archive.offset, where)
-        entries = [_tar_entry(member, where) for member in members]
+        entries = [_tar_entry(member, file, where) for member in members]
         top = _check_entries(entries, folder, where, limits)
 
         def open_member(number: int) -> BinaryIO:
@@ -292,6 +292,12 @@ def _converted_errors(where: str) -> Iterator[None]:
         raise InvalidSource(f"the archive is damaged: {error}", where=where) from None
 
 
+def _size_in_header(member: tarfile.TarInfo, file: BinaryIO) -> int:
+    """Return the size in the header before a member's content, without PAX headers."""
+    file.seek(member.offset_data - tarfile.BLOCKSIZE)
+    return tarfile.TarInfo.frombuf(file.read(tarfile.BLOCKSIZE), "utf-8", "surrogateescape").size
+
+
 def _check_end(plain: Path, offset: int, where: str) -> None:
     """Check that no data follows the end, which other tools might read."""
     with plain.open("rb") as file:
@@ -301,10 +307,12 @@ def _check_end(plain: Path, offset: int, where: str) -> None:
                 raise InvalidSource("data follows the end of the archive", where=where)
 
 
-def _tar_entry(member: tarfile.TarInfo, where: str) -> _Entry:
-    if "size" in member.pax_headers or member.sparse is not None:
-        # Tools disagree on which of the two values applies.
-        raise InvalidSource(f"the size of {member.name!r} is declared twice", where=where)
+def _tar_entry(member: tarfile.TarInfo, file: BinaryIO, where: str) -> _Entry:
+    if member.sparse is not None or (
+        "size" in member.pax_headers and _size_in_header(member, file) != member.size
+    ):
+        # Tools disagree on which of the two values applies; uv's build backend writes both.
+        raise InvalidSource(f"{member.name!r} has two different sizes", where=where)
     name = _normalised(member.name)
     if member.isdir():
         return _Entry(name, stat.S_IFDIR)
