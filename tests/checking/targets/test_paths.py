@@ -19,7 +19,7 @@ from checking.releases import (
     write,
 )
 
-from wheelfit.checking.findings import Report
+from wheelfit.checking.findings import CheckedCounts, Report
 from wheelfit.checking.targets import paths
 from wheelfit.checking.targets.paths import check_paths
 from wheelfit.testing.wheels import build_large_wheel, build_wheel, single_label_document
@@ -43,14 +43,14 @@ class TestTargets:
         """B-1: the faults of a project's [variant] table are found, if its file is named."""
         project = tmp_path / "pyproject.toml"
         project.write_text('[project]\nname = "spam"\n')
-        assert check(project) == Report()
+        assert check(project) == Report(counts=CheckedCounts(metadata_files=1))
         table = (
             "[variant]\ndefault-priorities.namespace = ['x86_64']\n"
             "providers.x86_64.requires = ['x86-64-variant-provider<1']\n"
             "variants.v3.x86_64.level = ['v3']\n"
         )
         project.write_text(table)
-        assert check(project) == Report()
+        assert check(project) == Report(counts=CheckedCounts(metadata_files=1))
         project.write_text(f"{table}variants.null.x86_64.level = [4]\nprovider = {{}}\n")
         findings = check(project).findings
         assert {finding.where for finding in findings} == {str(project)}

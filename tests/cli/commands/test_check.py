@@ -59,7 +59,6 @@ def test_a_metadata_file_without_faults(tmp_path: Path, run: Runner, name: str) 
     assert run("check", tmp_path / name).out == "no faults in 1 metadata file\n"
 
 
-
 def test_text_report(faulty_dist: Path, run: Runner) -> None:
     """F-131: all faults are listed by file, with place, rule and remedy."""
     result = run("check", faulty_dist, code=FAULTS)
