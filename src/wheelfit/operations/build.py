@@ -27,6 +27,7 @@ from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.requested_variants import parse_provider
 from wheelfit.operations.source_builds import read_config_settings
 from wheelfit.operations.temporary_folders import scratch_folder
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -105,6 +106,11 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
             order, dependencies=recipes.dependencies, repair=request.repair or recipes.repair
         )
         _check(order, choices, is_sdist_wanted=request.sdist)
+        for path in (Path(request.folder), *Path(request.folder).parents):
+            if path.is_file():  # refused before a long build
+                raise FileProblem(
+                    "the built files cannot be written: not a folder", where=str(path)
+                )
         for note in () if source.table is None else source.table.notes:
             reporter.detail(f"{source.where}: {note}")
         known = {NULL, *(labels or ()), *(choice.label for choice in choices)}

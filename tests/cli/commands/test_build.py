@@ -804,6 +804,8 @@ def build_wheel(folder, config_settings=None, metadata_directory=None, inner=bui
         builder.project()
         builder.dist.write_text("a file")
         assert "cannot be written" in builder.build(code=1).err
+        assert "cannot be written" in builder.build("-o", builder.dist / "new", code=1).err
+        assert builder.count() == 0
         builder.dist.unlink()
         (builder.dist / "demo-1.0-py3-none-any-v3.whl").mkdir(parents=True)
         assert "a folder of this name" in builder.build("--all", code=1).err
