@@ -270,7 +270,8 @@ def test_urls(folder: Path, name: str, found: dict[str, int]) -> None:
         settings = SourceSettings(no_index=True, retries=0)
         with open_sources(settings, cache_folder=None, environ={}) as repository:
             report = check_url(repository, index.file_url(name))
-            other = check_url(repository, f"{index.origin}/files/readme.txt")
+            other = check_url(repository, index.url)
     assert codes(report) == found
     assert not report.unchecked
-    assert len(other.unchecked) == 1
+    (unchecked,) = other.unchecked
+    assert unchecked.hint.endswith(f"`wheelfit index check {index.url}`")

@@ -127,10 +127,12 @@ def check_url(repository: Files, url: str, options: CheckOptions = CheckOptions(
     elif listed.index_files:
         outcome = url_checks.examine_index_file(file)
     else:
+        where = redact(file.url)
         reason = "the file is neither a wheel nor a *-variants.json file"
+        hint = f"if it is an index, use `wheelfit index check {where}`"
         if is_newer_format(file.filename):
-            reason = NEWER_FORMAT
-        return Report.of((), [UncheckedTarget(redact(file.url), FileProblem.reference, reason)])
+            reason, hint = NEWER_FORMAT, ""
+        return Report.of((), [UncheckedTarget(where, FileProblem.reference, reason, hint)])
     count = CheckedCounts(len(listed.wheels), len(listed.index_files), 1)
     return Report.of(outcome.findings, filter(None, [outcome.unchecked]), count)
 
