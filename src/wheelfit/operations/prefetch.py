@@ -330,7 +330,7 @@ def _plan(
 def _missing(
     selection: _Selection, mirror_files: Iterable[_MirrorFile], failed: AbstractSet[str]
 ) -> Iterator[str]:
-    """Yield requested projects and locked files that no page has."""
+    """Yield projects without a requested file, and locked files that no page has."""
     files = {file.file.filename for file in mirror_files}
     projects = {project_of(name) for name in files}
     for name in selection.names:

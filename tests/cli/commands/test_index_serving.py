@@ -84,6 +84,8 @@ def test_prefetch(run: Runner, tmp_path: Path) -> None:
         assert "1 file (" in run(*words, "--dry-run").out
         assert "fetched 1 file (" in run(*words).out
         found = run(*words, "other", "--json", code=3).object
+        newer = ("index", "prefetch", "some>=2", *place)
+        assert "no mirror has some as requested" in run(*newer, code=3).err
     assert (found["missing"], found["fetched"]) == (["other"], 0)
     assert found["projects"][0]["existing_size"] == wheel.stat().st_size
 

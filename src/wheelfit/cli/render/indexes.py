@@ -113,7 +113,7 @@ def show_prefetch(report: PrefetchReport, output: Output) -> int:
     ]
     output.table(("Project", "Mirror", "Releases", "Files", "Size", "Existing"), rows)
     for name in report.missing:
-        output.warn(f"no mirror has {name}")
+        output.warn(f"no mirror has {name} as requested")
     for failure in report.failed:
         output.warn(f"{failure.name} was not fetched: {failure.message}")
     files = sum(project.files for project in report.projects)
