@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import logging
 from typing import Literal
 
 import pytest
+from programs import until
 
 from wheelfit.server.hosting.logs import Log, library_messages, traceback_of
 
@@ -75,3 +77,29 @@ def test_mismatched_arguments() -> None:
     log.close()
     line = json.loads(stream.getvalue())
     assert (line["event"], line["logger"], line["message"]) == ("library", "library", "%d files")
+
+
+class FullDisk(io.StringIO):
+    """A stream on a disk that is full for a while."""
+
+    is_full = True
+
+    def write(self, text: str, /) -> int:
+        """Write a text, or fail."""
+        if self.is_full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return super().write(text)
+
+
+def test_full_disk() -> None:
+    """The log goes on once the disk has room again, with the number of lost lines."""
+    stream = FullDisk()
+    log = Log(stream, "json")
+    log("request", path="/lost")
+    until(lambda: log._lost == 1)
+    stream.is_full = False
+    log("request", path="/kept")
+    log.close()
+    kept, lost = map(json.loads, stream.getvalue().splitlines())
+    assert kept["path"] == "/kept"
+    assert (lost["event"], lost["count"]) == ("lines-lost", 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -360,3 +360,67 @@ def test_invalid_requests(host: SessionHost, wheels: list[Path]) -> None:
     attack = {"sec-fetch-site": "cross-site", "authorization": basic(host.publisher)}
     assert host.index(Request("DELETE", f"/upload/{session['links']['session'][-16:]}", attack)
                       ).status == 403  # fmt: skip
+
+
+class InterruptedBody(io.BytesIO):
+    """A body during whose receipt something else happens."""
+
+    def __init__(self, content: bytes, meanwhile: Callable[[], object]) -> None:
+        super().__init__(content)
+        self._meanwhile = meanwhile
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Return the next bytes."""
+        if self.tell() == 0:
+            self._meanwhile()
+        return super().read(size)
+
+
+def test_content_sent_twice_at_once(host: SessionHost, wheels: list[Path]) -> None:
+    """A client that repeats a request too early does not cancel what the first one sent."""
+    session = read(host.create(), 201)
+    upload = read(host.begin(session, wheels[0]), 202)
+    content = wheels[0].read_bytes()
+
+    def first() -> None:
+        assert host.put(upload, content).status == 201
+
+    headers = {"content-type": "application/octet-stream", "authorization": basic(host.publisher)}
+    path = upload["mechanism"]["file_url"].removeprefix(ORIGIN)
+    body = InterruptedBody(content, first)
+    second = host.index(Request("POST", path, headers, origin=ORIGIN, body=body))
+    assert "received already" in read(second, 409)["title"]
+    assert read(host.call("POST", upload["links"]["complete"], API_METADATA), 201)
+    assert read(host.call("POST", session["links"]["publish"], API_METADATA), 201)
+    assert wheels[0].name in host.names()
+
+
+def test_cancelled_while_it_is_published(host: SessionHost) -> None:
+    """A session that is cancelled meanwhile is not published, and its name stays free."""
+    session = read(host.create(), 201)
+    (stage,) = host.store.records.stages()
+    headers = {"content-type": TYPE, "authorization": basic(host.publisher)}
+    body = InterruptedBody(
+        json.dumps(API_METADATA).encode(), lambda: host.store.records.drop(stage.id)
+    )
+    path = session["links"]["publish"].removeprefix(ORIGIN)
+    answer = host.index(Request("POST", path, headers, origin=ORIGIN, body=body))
+    assert refused(answer) == (409, {"session-ended"})
+    assert read(host.call("GET", session["links"]["session"]))["status"] == "canceled"
+    assert not host.store.records.owns_name(canonicalize_name("fast"))
+
+
+def test_dropped_after_it_was_published(host: SessionHost, wheels: list[Path]) -> None:
+    """A late drop, as of a cleaning at the same time, leaves a published session published."""
+    session = read(host.create(), 201)
+    (stage,) = host.store.records.stages()
+    host.send(session, wheels[0])
+    assert read(host.call("POST", session["links"]["publish"], API_METADATA), 201)
+    assert host.store.records.drop(stage.id) == 0
+    assert read(host.call("GET", session["links"]["session"]))["status"] == "published"
+
+
+def test_digest_that_is_no_unicode(host: SessionHost, wheels: list[Path]) -> None:
+    """A digest with a lone surrogate is refused when it is announced."""
+    session = read(host.create(), 201)
+    assert refused(host.begin(session, wheels[0], hashes={"sha256": "\ud800"}))[0] == 400

@@ -67,6 +67,7 @@ class Log:
             lines = []
             while self._queue:
                 lines.append(self._queue.popleft())
+            lost_count = self._lost + len(lines)
             if self._lost:
                 lines.append(self._write(datetime.now(UTC), "lines-lost", {"count": self._lost}))
                 self._lost = 0
@@ -74,8 +75,10 @@ class Log:
                 try:
                     self._stream.write("\n".join(lines) + "\n")
                     self._stream.flush()
-                except (OSError, ValueError):
-                    return  # there is nowhere else to report it
+                except ValueError:
+                    return  # it is closed
+                except OSError:  # a full disk may have room again later
+                    self._lost += lost_count
             if self._is_closed and not self._queue:
                 return
 

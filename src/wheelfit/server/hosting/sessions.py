@@ -34,7 +34,7 @@ from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.opening import EMPTY_STAGE_LIFETIME, Store
 from wheelfit.server.store.project_rules import rules_of
 from wheelfit.server.store.records import Violation, refusal, single_refusal, violations_of
-from wheelfit.server.store.sessions import Session, SessionUpload, shown_status
+from wheelfit.server.store.sessions import Session, SessionUpload, UploadStatus, shown_status
 from wheelfit.server.store.tokens import new_stage, secret_digest
 from wheelfit.server.uploads.accepting import AcceptedUpload, accept_upload
 from wheelfit.server.uploads.form import Upload
@@ -268,8 +268,11 @@ class SessionApi:
         _read_body(self.request)
         _require_open(session)
         self.store.records.publish(session.id, time=timestamp(self.now()))
+        published = self._session(session.id)
+        if published.status != "published":
+            _require_open(published)  # it was cancelled meanwhile
         self._log("session-published", user, session)
-        return self._session_state(self._session(session.id), 201)
+        return self._session_state(published, 201)
 
     def _cancel(self, user: AuthenticatedUser, session: Session) -> Response:
         if session.status == "published":
@@ -348,9 +351,7 @@ class SessionApi:
     ) -> Response:
         """Receive the content of a file, and check it."""
         if upload.status != "pending":
-            return problem_response(
-                409, f"the content was received already; the upload is {upload.status}"
-            )
+            return _already_received(upload.status)
         sessions = self.store.sessions
         with self.store.blobs.draft() as draft:
             while draft.size <= upload.size and (piece := self.request.body.read(_PIECE)):
@@ -371,6 +372,9 @@ class SessionApi:
             sessions.move(upload, "error")
             raise refusal(violations)
         if not sessions.move(upload, "received"):
+            status = self._upload(session, upload.id).status
+            if status != "canceled":  # the client sent the content twice
+                return _already_received(status)
             sessions.cancel(upload)
             return problem_response(409, "the upload was cancelled meanwhile")
         self._log("upload", user, session, file=upload.filename, size=upload.size)
@@ -439,7 +443,9 @@ def _read_body(request: Request) -> JsonBody:
 
 def _hashes(value: object) -> dict[str, str]:
     """Return announced digests, of algorithms that can be checked."""
-    if not isinstance(value, dict) or not all(isinstance(digest, str) for digest in value.values()):
+    if not isinstance(value, dict) or not all(
+        isinstance(digest, str) and digest.isascii() for digest in value.values()
+    ):
         raise InvalidConfiguration("hashes has digests by algorithm")
     supported = {name for name in hashlib.algorithms_guaranteed if not name.startswith("shake")}
     if unknown := sorted(map(str, value.keys() - supported)):
@@ -447,6 +453,10 @@ def _hashes(value: object) -> dict[str, str]:
     if not value.keys() - _WEAK_ALGORITHMS:
         raise InvalidConfiguration("a digest by a secure algorithm is needed, as sha256")
     return {name: digest.strip().lower() for name, digest in value.items()}
+
+
+def _already_received(status: UploadStatus) -> Response:
+    return problem_response(409, f"the content was received already; the upload is {status}")
 
 
 def _require_open(session: Session) -> None:

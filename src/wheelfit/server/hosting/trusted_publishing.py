@@ -32,6 +32,8 @@ _TOKEN_LIFETIME = timedelta(minutes=15)
 _ALGORITHMS = ["RS256", "ES256", "PS256"]
 _REQUIRED_CLAIMS = ["exp", "iat", "iss", "aud", "jti"]
 _LEEWAY = 30  # seconds that clocks may differ
+# Less than the day for which the index remembers the identities that were used.
+_MAX_IDENTITY_AGE = timedelta(hours=23)
 _KEY_LIFETIME = 3600.0  # seconds for which keys are valid
 _REFETCH_AFTER = 60.0  # seconds until unknown keys are fetched again
 _MAX_RESPONSE_SIZE = 1 << 20
@@ -99,7 +101,8 @@ class TrustedPublishing:
         self._publishers = publishers
         self._audience = audience
         self._client = client
-        self._keys: dict[str, tuple[float, Any]] = {}
+        # By issuer: when its keys were requested, when they were received, and the keys.
+        self._keys: dict[str, tuple[float, float, Any]] = {}
         self._lock = threading.Lock()
 
     def respond(
@@ -120,7 +123,7 @@ class TrustedPublishing:
             return None
         identity = body.get("token")
         try:
-            claims = self._verified(identity if isinstance(identity, str) else "")
+            claims = self._verified(identity if isinstance(identity, str) else "", now)
         except (self._jwt.PyJWTError, WheelfitError, ValueError) as error:
             log("refused", reason=f"identity of a job: {error}")
             return _error_response("invalid-token", f"the identity cannot be verified: {error}")
@@ -155,11 +158,11 @@ class TrustedPublishing:
         )
         return json_response(200, {"success": True, "token": secret, "expires": token.expires})
 
-    def _verified(self, token: str) -> Mapping[str, Any]:
+    def _verified(self, token: str, now: datetime) -> Mapping[str, Any]:
         """Return the claims of a token that a trusted issuer has signed for this index."""
         unverified = self._jwt.decode(token, options={"verify_signature": False})
         issuer = unverified.get("iss")
-        if issuer not in {publisher.issuer for publisher in self._publishers}:
+        if issuer not in [publisher.issuer for publisher in self._publishers]:
             raise ValueError("its issuer is not one of the trusted publishers")
         key = self._key(issuer, self._jwt.get_unverified_header(token).get("kid"))
         claims: Mapping[str, Any] = self._jwt.decode(
@@ -171,18 +174,25 @@ class TrustedPublishing:
             leeway=_LEEWAY,
             options={"require": _REQUIRED_CLAIMS},
         )
+        if now.timestamp() - int(claims["iat"]) > _MAX_IDENTITY_AGE.total_seconds():
+            raise ValueError("it was issued too long ago")
         return claims
 
     def _key(self, issuer: str, kid: object) -> Any:
         """Return a key of an issuer by its identifier; fetch the keys if they are too old."""
         with self._lock:
-            fetched, keys = self._keys.get(issuer, (float("-inf"), {}))
-            age = time.monotonic() - fetched
-            if age > _KEY_LIFETIME or (kid not in keys and age > _REFETCH_AFTER):
+            never = float("-inf")
+            requested, received, keys = self._keys.get(issuer, (never, never, {}))
+            now = time.monotonic()
+            if now - received > _KEY_LIFETIME:
+                keys = {}
+            if kid not in keys and now - requested > _REFETCH_AFTER:
                 # Recorded first: an issuer that does not answer is not requested again for a while.
-                self._keys[issuer] = (time.monotonic(), {})
+                self._keys[issuer] = (now, received, keys)
                 keys = self._fetch(issuer)
-                self._keys[issuer] = (time.monotonic(), keys)
+                self._keys[issuer] = (now, now, keys)
+        if not keys:
+            raise ValueError("its issuer did not send its keys a moment ago")
         if kid not in keys:
             raise ValueError("its issuer has no such key")
         return keys[kid]

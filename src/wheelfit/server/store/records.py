@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 PUBLISHED = ""
 """The stage of published files."""
+ONE_TIME_PREFIX = "once-"
+"""The prefix of identifiers of tokens issued for a one-time credential."""
 
 Scope = Literal["read", "upload", "admin"]
 """A permission: to read a private index; to add, yank and publish; also to delete."""

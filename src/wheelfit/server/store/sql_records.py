@@ -15,6 +15,7 @@ from wheelfit.server.store.audit import Action, Actor, AuditLog, add_entries
 from wheelfit.server.store.database import Database, Execute, Row, Value, insert, migrate
 from wheelfit.server.store.project_rules import NO_RULES, ProjectRules
 from wheelfit.server.store.records import (
+    ONE_TIME_PREFIX,
     PUBLISHED,
     ListedDocument,
     RecentUpload,
@@ -412,6 +413,8 @@ class Records:
         if stage == PUBLISHED:
             return ()
         with self._database.writing() as execute:
+            if not execute("SELECT 1 FROM stage WHERE id = ?", (stage,)):
+                return ()  # it was published or dropped before
             check_finished(execute, stage)
             rows = execute(f"SELECT {_FILE} FROM file WHERE stage = ?", (stage,))  # noqa: S608
             files = sorted(map(_stored, rows), key=lambda file: file.filename)
@@ -463,16 +466,16 @@ class Records:
         return len(empty)
 
     def _drop(self, execute: Execute, stage: str) -> int:
+        if not execute("SELECT 1 FROM stage WHERE id = ?", (stage,)):
+            return 0  # it was published or dropped before
         rows = execute("SELECT project FROM file WHERE stage = ?", (stage,))
-        was_open = execute("SELECT 1 FROM stage WHERE id = ?", (stage,))
         execute("DELETE FROM file WHERE stage = ?", (stage,))
         execute("DELETE FROM stage WHERE id = ?", (stage,))
         projects = project_of_session(execute, stage)
         end_session(execute, stage, "canceled")
         free_names(execute, {name for (name,) in rows} | projects)
-        if was_open:
-            subjects = [(next(iter(projects), ""), stage)]
-            add_entries(execute, self._actor, "drop-stage", subjects, count_of(len(rows), "file"))
+        subjects = [(next(iter(projects), ""), stage)]
+        add_entries(execute, self._actor, "drop-stage", subjects, count_of(len(rows), "file"))
         return len(rows)
 
     # --- tokens and owners --------------------------------------------------------------
@@ -494,14 +497,16 @@ class Records:
             save()
         return True
 
-    def add_token_once(self, token: Token, secret: bytes, *, prefix: str, expired: str) -> bool:
+    def add_token_once(self, token: Token, secret: bytes, *, expired: str) -> bool:
         """Store a token unless there is or was one of its identifier; of several, one is stored.
 
-        :param prefix: the beginning of identifiers of such tokens.
-        :param expired: those that expired before this time are forgotten.
+        :param expired: one-time tokens that expired before this time are forgotten.
         """
         with self._database.writing() as execute:
-            execute("DELETE FROM token WHERE id LIKE ? AND expires < ?", (f"{prefix}%", expired))
+            execute(
+                "DELETE FROM token WHERE id LIKE ? AND expires < ?",
+                (f"{ONE_TIME_PREFIX}%", expired),
+            )
             if execute("SELECT 1 FROM token WHERE id = ?", (token.id,)):
                 return False
             actor = replace(self._actor, owner=token.owner, token=token.id, note=token.note)
@@ -519,10 +524,14 @@ class Records:
         return tuple(sorted(map(_token, rows), key=lambda token: (token.created, token.id)))
 
     def revoke(self, token: str) -> bool:
-        """Delete a token by its identifier; return False if it does not exist."""
+        """End a token by its identifier; return False if it does not exist, or was ended before."""
+        change, where = "DELETE FROM token", "WHERE id = ?"
+        if token.startswith(ONE_TIME_PREFIX):
+            # It is kept, so that its credential cannot be exchanged again.
+            change, where = "UPDATE token SET expires = created", f"{where} AND expires > created"
         with self._database.writing() as execute:
-            rows = execute("SELECT id FROM token WHERE id = ?", (token,))
-            execute("DELETE FROM token WHERE id = ?", (token,))
+            rows = execute(f"SELECT 1 FROM token {where}", (token,))  # noqa: S608 - ours
+            execute(f"{change} {where}", (token,))
             if rows:
                 add_entries(execute, self._actor, "revoke-token", [("", token)])
         return bool(rows)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.project_patterns import fits
 from wheelfit.server.store.database import timestamp
-from wheelfit.server.store.records import Scope, Stage, Token
+from wheelfit.server.store.records import ONE_TIME_PREFIX, Scope, Stage, Token
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 
 _PREFIX = "wheelfit-"
-ONE_TIME_PREFIX = "once-"
-"""The prefix of identifiers of tokens issued for a one-time credential."""
 STAGE_PREFIX = "wheelfit-stage-"
 """The prefix of secrets of stages."""
 _STAGE_SECRET = pattern(rf"{STAGE_PREFIX}[\w-]+")
@@ -67,9 +65,7 @@ def exchange_credential(
     token, secret = _token(owner, scopes, now, projects, lifetime, note)
     token = replace(token, id=f"{ONE_TIME_PREFIX}{credential_digest}")
     day_ago = timestamp(now - timedelta(days=1))
-    is_new = records.add_token_once(
-        token, secret_digest(secret), prefix=ONE_TIME_PREFIX, expired=day_ago
-    )
+    is_new = records.add_token_once(token, secret_digest(secret), expired=day_ago)
     return (token, secret) if is_new else None
 
 
