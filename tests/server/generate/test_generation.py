@@ -29,6 +29,8 @@ from wheelfit.server.generate.targets import FolderTarget
 from wheelfit.testing.wheels import add_member, build_wheel, release_document
 from wheelfit_runtime.errors import FileProblem, UserError
 
+EMPTY_MANIFEST = {"version": 1, "projects": {}, "pages": {}, "files": {}, "unreferenced": []}
+
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
@@ -426,11 +428,23 @@ class TestSecondRun:
         site.generate()
         assert page.read_bytes() == good
 
-    @pytest.mark.parametrize("data", [b"", b"[]", b'{"version": 2}', b'{"version": 1}'])
-    def test_damaged_manifest(self, site: Site, data: bytes) -> None:
+    @pytest.mark.parametrize(
+        "data",
+        [
+            "",
+            "[]",
+            '{"version": 2}',
+            '{"version": 1}',
+            json.dumps({**EMPTY_MANIFEST, "removed": {"a": 1}}),
+            json.dumps(
+                {**EMPTY_MANIFEST, "projects": {"a": [{"filename": 1, "url": "", "hashes": {}}]}}
+            ),
+        ],
+    )
+    def test_damaged_manifest(self, site: Site, data: str) -> None:
         """An unreadable manifest is an error."""
         site.generate()
-        (site.place / "simple/wheelfit.json").write_bytes(data)
+        (site.place / "simple/wheelfit.json").write_text(data)
         with pytest.raises(FileProblem, match="cannot be read"):
             site.generate()
 

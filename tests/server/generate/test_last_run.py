@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -130,6 +131,17 @@ def test_damaged_cache(runs: RunHistory, data: bytes) -> None:
     assert runs.reuse() is None
     runs.generate_index()
     assert runs.reuse() is not None
+
+
+@pytest.mark.parametrize("key", ["pages", "files", "result"])
+def test_damaged_part_of_the_cache(runs: RunHistory, key: str) -> None:
+    """So does a part of another type."""
+    runs.generate_index()
+    path = runs.facts.with_name(".facts.json.last")
+    record = json.loads(path.read_bytes())
+    record[key] = {name: [] for name in record[key]} if key != "files" else [[1, 2, 3]]
+    path.write_text(json.dumps(record))
+    assert runs.reuse() is None
 
 
 def test_refusals_are_repeated(runs: RunHistory) -> None:

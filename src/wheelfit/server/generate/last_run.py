@@ -7,6 +7,8 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from msgspec import ValidationError, convert
+
 from wheelfit.server.generate.collection import walk
 from wheelfit.server.generate.manifest import MANIFEST
 from wheelfit.server.generate.request import GenerateOptions, GenerateResult
@@ -56,14 +58,14 @@ class LastRun:
                 return None
             files = [  # only looked for on the target, so the path of the content does not matter
                 PublishedFile(path, digest, size, self._path)
-                for path, digest, size in last["files"]
+                for path, digest, size in convert(last["files"], list[tuple[str, str, int]])
             ]
-            manifest, pages = last["manifest"], dict(last["pages"])
-            counts = {name: last["result"][name] for name in _RESULT}
-            result = GenerateResult(
-                is_published=True, **(counts | {"notes": tuple(counts["notes"])})
-            )
-        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            manifest, pages = last["manifest"], convert(last["pages"], dict[str, str])
+            counts = dict(last["result"])
+            notes = convert(counts.pop("notes"), tuple[str, ...])
+            counts = convert(counts, dict[str, int])
+            result = GenerateResult(is_published=True, notes=notes, **counts)
+        except (OSError, ValueError, LookupError, TypeError, ValidationError):
             return None
         with target.lock():
             data = target.read(MANIFEST)

@@ -11,6 +11,9 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct, ValidationError, convert
+from msgspec.structs import asdict
+
 from wheelfit.core.filename import parse_index_file_name
 from wheelfit.sources.page import File, OtherPages
 from wheelfit_runtime.errors import FileProblem
@@ -22,10 +25,6 @@ if TYPE_CHECKING:
 MANIFEST = "simple/wheelfit.json"
 """The path of the manifest: beside the pages, so that it is removed with them."""
 _VERSION = 1
-_ENTRY_FIELDS = (
-    *("filename", "url", "hashes", "requires_python", "yanked", "size", "upload_time"),
-    *("metadata_hashes", "provenance"),
-)
 _NAME = r"(?!\.)[^/\\\0]+"
 _PAGE = re.compile(rf"simple/(?:{_NAME}/)?index\.(?:html|json)")
 _FILE = re.compile(
@@ -33,6 +32,20 @@ _FILE = re.compile(
 )
 """Paths of files of an index; no other files are ever removed. The last alternative is for files
 beside the wheels of an index that is generated in place."""
+
+
+class _Entry(Struct, forbid_unknown_fields=True):
+    """The fields of a `File` that a manifest has."""
+
+    filename: str
+    url: str
+    hashes: dict[str, str]
+    requires_python: str | None = None
+    yanked: str | None = None
+    size: int | None = None
+    upload_time: str | None = None
+    metadata_hashes: dict[str, str] | None = None
+    provenance: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +87,19 @@ def read_manifest(data: bytes | None, *, where: str) -> IndexManifest:
     try:
         document = json.loads(data)
         _check(document)
+        projects = convert(document["projects"], dict[str, list[_Entry]])
         return IndexManifest(
             {
-                project: tuple(File(**{**file, "hashes": dict(file["hashes"])}) for file in entries)
-                for project, entries in document["projects"].items()
+                project: tuple(File(**asdict(entry)) for entry in entries)
+                for project, entries in projects.items()
             },
-            dict(document["pages"]),
-            dict(document["files"]),
-            frozenset(document["unreferenced"]),
-            dict(document.get("removed", {})),
-            {
-                project: OtherPages(tuple(pages["tracks"]), tuple(pages["alternates"]))
-                for project, pages in document.get("other-pages", {}).items()
-            },
+            convert(document["pages"], dict[str, str]),
+            convert(document["files"], dict[str, str]),
+            convert(document["unreferenced"], frozenset[str]),
+            convert(document.get("removed", {}), dict[str, str]),
+            convert(document.get("other-pages", {}), dict[str, OtherPages]),
         )
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, ValidationError) as error:
         raise FileProblem(
             f"the manifest {MANIFEST} cannot be read: {str(error)[:100]}",
             where=where,
@@ -129,4 +140,5 @@ def write_manifest(manifest: IndexManifest) -> bytes:
 
 
 def _mapping(file: File) -> dict[str, Any]:
-    return {name: value for name in _ENTRY_FIELDS if (value := getattr(file, name)) is not None}
+    fields = ((name, getattr(file, name)) for name in _Entry.__struct_fields__)
+    return {name: value for name, value in fields if value is not None}
