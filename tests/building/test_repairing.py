@@ -153,7 +153,7 @@ def test_delvewheel(windows_wheel: Path, tmp_path: Path, output: Path) -> None:
     with WheelArchive(result) as archive, WheelArchive(windows_wheel) as before:
         archive.verify()
         assert archive.variant_document() == before.variant_document()
-        assert {row.path for row in archive.record().rows} == set(archive.names())
+        assert {row.path for row in archive.record.rows} == set(archive.names())
         (library,) = [name for name in archive.names() if name.startswith("fast.libs/help-")]
         binaries = {one.member: one for one in binaries_of(archive)}
         assert library.rpartition("/")[2] in binaries["fast/_fast.pyd"].needed

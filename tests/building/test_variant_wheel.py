@@ -233,7 +233,7 @@ def test_variant_to_plain(depending: Path, output: Path) -> None:
     assert dependencies(path) == ["always", "plain_only", 'with_extra; extra == "x"']
     with WheelArchive(path) as wheel:
         assert wheel.variant_document() is None
-        assert not any("variant.json" in row.path for row in wheel.record().rows)
+        assert not any("variant.json" in row.path for row in wheel.record.rows)
         assert wheel.metadata().endswith(b"Requires-Dist: text; variant_label == ''\n")
     before = path.read_bytes()
     assert (

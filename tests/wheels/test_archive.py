@@ -58,7 +58,7 @@ class TestSoundWheels:
             assert not wheel.member("some/__init__.py").is_executable
             assert wheel.dist_info == INFO
             assert wheel.metadata().startswith(b"Metadata-Version: 2.1\nName: some\n")
-            assert [row.path for row in wheel.record().rows] == list(wheel.names())
+            assert [row.path for row in wheel.record.rows] == list(wheel.names())
 
     def test_verify(self, plain: Path) -> None:
         """B-34: a sound wheel passes, and every byte was looked at."""

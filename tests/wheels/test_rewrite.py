@@ -37,7 +37,7 @@ def packed(path: Path, name: str) -> bytes:
 def rows(path: Path) -> list[str]:
     """Return the paths in RECORD."""
     with WheelArchive(path) as wheel:
-        return [row.path for row in wheel.record().rows]
+        return [row.path for row in wheel.record.rows]
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ class TestRecord:
         rewrite(plain, output, replace_members={DOCUMENT: "ü".encode()})
         assert rows(output) == [*before[:-1], DOCUMENT, f"{INFO}/RECORD"]
         with WheelArchive(output) as wheel:
-            row = wheel.record().rows[-2]
+            row = wheel.record.rows[-2]
             assert row.size == "2"
             assert row.hash.startswith("sha256=")
             assert not row.hash.endswith("=")
@@ -174,7 +174,7 @@ class TestRecord:
         with WheelArchive(plain) as wheel:
             quoted = [
                 ",".join(f'"{cell}"' for cell in (row.path, row.hash, row.size))
-                for row in wheel.record().rows
+                for row in wheel.record.rows
             ]
         record = {f"{INFO}/RECORD": "\n".join(quoted).encode()}
         plain.write_bytes(rebuilt(plain, record, honest=False))
@@ -183,7 +183,7 @@ class TestRecord:
         assert sorted(found) == sorted(set(found)) == sorted(members)
         with WheelArchive(output) as wheel:
             wheel.verify()
-            last = wheel.record().rows[-1]
+            last = wheel.record.rows[-1]
         assert (last.path, last.hash, last.size) == (f"{INFO}/RECORD", "", "")
 
     def test_removed_member(self, plain: Path, output: Path) -> None:

@@ -133,7 +133,7 @@ class TestSound:
         with WheelArchive(wheel) as archive:
             found = unpack(archive, tmp_path, sha256="ab" * 32)
             assert found.metadata() == archive.metadata()
-            assert found.record() == archive.record()
+            assert found.record() == archive.record
             assert found.variant_document() is archive.variant_document() is None
         with pytest.raises(InvalidWheel, match="has no 'absent'"):
             found.read("absent")

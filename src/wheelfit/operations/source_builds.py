@@ -338,7 +338,7 @@ def _has_wheels(candidates: Candidates, name: NormalizedName) -> bool:
     listing = candidates.listing(name)
     if listing is None:
         return False
-    return bool(set(listing.releases.possible()) - listing.releases.without_wheels())
+    return bool(set(listing.releases.possible_versions) - listing.releases.without_wheels())
 
 
 def _not_allowed_error(

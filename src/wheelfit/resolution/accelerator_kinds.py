@@ -79,7 +79,7 @@ def kinds_of(release: Release, family: BridgeFamily, candidates: Candidates) -> 
 
 def _is_available(requirement: str, candidates: Candidates) -> bool:
     listing = candidates.listing(canonicalize_name(Requirement(requirement).name))
-    return listing is not None and bool(listing.releases.possible())
+    return listing is not None and bool(listing.releases.possible_versions)
 
 
 def with_most_kinds(kinds: Mapping[Version, frozenset[str]]) -> Version | None:

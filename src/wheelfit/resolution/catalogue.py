@@ -126,7 +126,7 @@ class Catalogue:
         versions = self._versions.get(name)
         if versions is None:
             listing = self.candidates.listing(name)
-            versions = () if listing is None else listing.releases.possible()
+            versions = () if listing is None else listing.releases.possible_versions
             installed = self.kept_build(name)
             if installed is not None and installed.version not in versions:
                 versions = tuple(sorted((*versions, installed.version), reverse=True))
@@ -141,7 +141,7 @@ class Catalogue:
         yanked = self._yanked.get(name)
         if yanked is None:
             listing = self.candidates.listing(name)
-            all_yanked = () if listing is None else listing.releases.yanked()
+            all_yanked = () if listing is None else listing.releases.yanked_versions
             yanked = frozenset(all_yanked) - {self.preferred_version(name)}
             self._yanked[name] = yanked
         return yanked

@@ -7,7 +7,7 @@ examined, so that the wheel of a chosen label cannot be rejected for them afterw
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -164,8 +164,6 @@ class Releases(Mapping[Version, Release]):
         self._exclusion = exclusion
         self._is_direct = is_direct
         self._releases: dict[Version, Release] = {}
-        self._possible_versions: tuple[Version, ...] | None = None
-        self._yanked_versions: tuple[Version, ...] | None = None
 
     def __getitem__(self, version: Version) -> Release:
         release = self._releases.get(version)
@@ -202,15 +200,14 @@ class Releases(Mapping[Version, Release]):
         unbuilt = replace(file, filename=filename, origin=WheelOrigin(file.filename))
         return Wheel(unbuilt, parse_wheel_filename(filename), rejection)
 
-    def possible(self) -> tuple[Version, ...]:
-        """Return the versions with a possible file, newest first."""
-        if self._possible_versions is None:
-            self._possible_versions = tuple(
-                version
-                for version, listed in self._listed.items()
-                if self._has_wheel(listed) or self._has_source(listed)
-            )
-        return self._possible_versions
+    @cached_property
+    def possible_versions(self) -> tuple[Version, ...]:
+        """The versions with a possible file, newest first."""
+        return tuple(
+            version
+            for version, listed in self._listed.items()
+            if self._has_wheel(listed) or self._has_source(listed)
+        )
 
     def has_variants(self) -> bool:
         """Return whether any release has variant wheels."""
@@ -242,15 +239,14 @@ class Releases(Mapping[Version, Release]):
             return bool(sources) and self._rules.source(best_source(sources))[1] is None
         return any(self._rules.wrong_python(python) is None for python in listed.source_pythons)
 
-    def yanked(self) -> tuple[Version, ...]:
-        """Return the versions of which every possible wheel is yanked, newest first."""
-        if self._yanked_versions is None:
-            self._yanked_versions = tuple(
-                version
-                for version, listed in self._listed.items()
-                if listed.is_partly_yanked and self[version].is_yanked
-            )
-        return self._yanked_versions
+    @cached_property
+    def yanked_versions(self) -> tuple[Version, ...]:
+        """The versions of which every possible wheel is yanked, newest first."""
+        return tuple(
+            version
+            for version, listed in self._listed.items()
+            if listed.is_partly_yanked and self[version].is_yanked
+        )
 
 
 def _reject_copies(wheels: Sequence[Wheel]) -> tuple[Wheel, ...]:

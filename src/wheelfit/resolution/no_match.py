@@ -205,7 +205,7 @@ class MatchExplanations:
             return
         requested = _required_versions(facts, name, StepKind.REQUESTED)
         needed = _required_versions(facts, name, StepKind.NEEDS)
-        for version in listing.releases.possible():
+        for version in listing.releases.possible_versions:
             if version <= term.admitted_versions[0]:
                 return
             if (

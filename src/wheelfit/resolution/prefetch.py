@@ -129,7 +129,7 @@ class Prefetch:
         listing = self._candidates.listing(name)
         if listing is None or self._closed:
             return
-        version = self._guess(dependency, listing.releases.possible())
+        version = self._guess(dependency, listing.releases.possible_versions)
         if version is None or not self._read_release(name, version):
             return
         for next_dependency in read_dependencies(dependency.package, version):

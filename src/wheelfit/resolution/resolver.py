@@ -352,7 +352,7 @@ class _RequestResolver:
         listing = None if installed is None else self._candidates.listing(name)
         if installed is None or listing is None:
             return False
-        return any(version != installed.version for version in listing.releases.possible())
+        return any(version != installed.version for version in listing.releases.possible_versions)
 
     # --- reading the request ------------------------------------------------------
 

@@ -132,15 +132,12 @@ class WheelArchive(ZipArchive):
             raise InvalidWheel(f"{name!r} has {size} bytes", where=self.where)
         return self.read(name)
 
+    @cached_property
     def record(self) -> Record:
-        """Return the rows of RECORD.
+        """The rows of RECORD.
 
         :raises InvalidWheel: it cannot be read, or is too long for the files of the wheel.
         """
-        return self._record
-
-    @cached_property
-    def _record(self) -> Record:
         name = f"{self.dist_info}/RECORD"
         # A small archive may unpack to a RECORD with millions of rows of missing files. A character
         # of a path takes up to four bytes.
@@ -183,7 +180,7 @@ class WheelArchive(ZipArchive):
         yield from self.tolerated
         try:
             if f"{self.dist_info}/RECORD" in self:
-                record = self.record() if record is None else record
+                record = self.record if record is None else record
                 yield from self._record_faults(record, advance, contents=contents)
         except InvalidWheel as error:
             yield Fault("RECORD", error.message, "B-35")

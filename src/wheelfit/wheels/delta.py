@@ -72,11 +72,6 @@ class DirectoryEntry(NamedTuple):
     """The offset of the next member, or of the directory."""
 
     @property
-    def packed_size(self) -> int:
-        """Bytes of its data in the archive."""
-        return self.content.packed_size
-
-    @property
     def size(self) -> int:
         """Bytes from its header to the next one."""
         return self.stop - self.start
@@ -212,7 +207,7 @@ def _parse_entries_strictly(
 def shared_bytes(target: Directory, base: Directory) -> int:
     """Return the approximate number of packed bytes that two wheels share."""
     contents = {entry.content for entry in base.entries}
-    return sum(entry.packed_size for entry in target.entries if entry.content in contents)
+    return sum(entry.content.packed_size for entry in target.entries if entry.content in contents)
 
 
 def make_plan(
@@ -232,7 +227,7 @@ def make_plan(
     for entry in target.entries:
         twin = by_name.get(entry.name)
         if twin is None or twin.content != entry.content:
-            twin = by_content.get(entry.content) if entry.packed_size else None
+            twin = by_content.get(entry.content) if entry.content.packed_size else None
         if twin is None:
             pieces.append(RebuildPiece(entry.start, entry.stop))
             continue
@@ -268,7 +263,7 @@ def _pieces_from_twin(
     new_header = _derived_header(header, entry, twin)
     if new_header is not None:
         return [RebuildPiece(entry.start, data_piece.start, data=new_header), data_piece]
-    if entry.packed_size < _MIN_DATA_FOR_HEADER:
+    if entry.content.packed_size < _MIN_DATA_FOR_HEADER:
         return [RebuildPiece(entry.start, entry.stop)]
     return [RebuildPiece(entry.start, data_piece.start), data_piece]
 

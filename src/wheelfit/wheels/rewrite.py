@@ -245,9 +245,9 @@ def _make_plan(
         old_record, repaired = _corrected_record(archive, [member for member, _ in copied])
         notes += repaired
         with suppress(InvalidWheel):  # the notes already have it
-            notes += _hidden_faults(changes, archive.record())
+            notes += _hidden_faults(changes, archive.record)
     else:
-        old_record = archive.record()
+        old_record = archive.record
         faults += _hidden_faults(changes, old_record)
     new_rows = {name: row_for(name, content) for name, content in changes.replacements.items()}
     rows: list[RecordRow] = []
@@ -316,7 +316,7 @@ def _corrected_record(archive: WheelArchive, copied: Sequence[Member]) -> tuple[
     notes: list[str] = []
     record = Record(())
     try:
-        record = archive.record()
+        record = archive.record
     except InvalidWheel as error:
         notes.append(f"RECORD was written anew: {error.message}")
     old_rows: dict[str, RecordRow] = {}

@@ -108,7 +108,7 @@ def record_rows(archive: WheelArchive) -> dict[str, RecordRow]:
     """
     faults = []
     rows: dict[str, RecordRow] = {}
-    for row in archive.record().rows:
+    for row in archive.record.rows:
         if row.path in rows:
             faults.append(f"RECORD lists {row.path!r} twice")
         if leads_out(row.path):

@@ -77,7 +77,7 @@ def with_metadata(archive: WheelArchive, metadata: bytes) -> VirtualWheel:
     signatures = {f"{folder}/{name}" for name in SIGNATURES}
     removed = {metadata_name, record_name, *signatures}
 
-    record = archive.record()
+    record = archive.record
     new = row_for(metadata_name, metadata)
     rows = [
         new if row.path == metadata_name else row

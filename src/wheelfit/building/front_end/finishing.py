@@ -62,7 +62,7 @@ def read_built_wheel(path: Path, name: str) -> BackendWheel:
             archive.verify()
             info = f"{archive.dist_info}/"
             digest = hashlib.sha256()
-            for row in sorted(archive.record().rows, key=lambda row: row.path):
+            for row in sorted(archive.record.rows, key=lambda row: row.path):
                 if not row.path.startswith(info):
                     digest.update(f"{row.path}\0{row.hash}\0".encode())
             document = None

@@ -116,7 +116,7 @@ def check_wheel(
 def _libraries(archive: WheelArchive) -> tuple[LibraryFacts, ...]:
     """Return the native libraries in RECORD, each with hash and size."""
     try:
-        rows = archive.record().rows if f"{archive.dist_info}/RECORD" in archive else ()
+        rows = archive.record.rows if f"{archive.dist_info}/RECORD" in archive else ()
     except InvalidWheel:
         return ()  # an earlier check reports it
     return tuple(

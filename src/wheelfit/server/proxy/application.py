@@ -128,12 +128,10 @@ class Proxy:
         options = self._parse_path(segments)
         try:
             match options.rest:
-                case ("",):
+                case ("",) | ("simple",):
                     return redirect_to("simple/")
                 case ("simple", ""):
                     return self._root(request, options)
-                case ("simple",):
-                    return redirect_to("simple/")
                 case ("simple", name):
                     return redirect_to(f"{quote(_normalise(name), safe='')}/")
                 case ("simple", name, ""):
