@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -156,7 +157,9 @@ def url_of_entry(
     if entry.path is not None and (folder is not None or entry.url is None):
         if folder is None or "\0" in entry.path:
             raise _location_error(name, f"the path {entry.path!r}", where, folder)
-        return file_url(folder / Path(entry.path))
+        path = folder / Path(entry.path)
+        plain = os.path.normpath(path)  # as installers record it; symlinks may change its meaning
+        return file_url(Path(plain) if os.path.realpath(plain) == os.path.realpath(path) else path)
     # Many people read a lock, so credentials in it are not used.
     written = entry.url or ""
     try:

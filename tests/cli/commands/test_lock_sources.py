@@ -294,6 +294,19 @@ class TestNamedSources:
         assert list(setup.target.glob("__editable__*.pth"))
         assert "matches the lock" in setup.sync().out
 
+    def test_editable_folder_beside_the_lock(self, setup: Workplace) -> None:
+        """A folder that was installed as editable by its path is kept by a lock elsewhere."""
+        folder = write_project(setup.folder / "demo", "demo")
+        setup.path = setup.folder / "locks" / "pylock.toml"
+        setup.path.parent.mkdir()
+        setup.lock("-e", folder)
+        assert setup.entry("demo")["directory"] == {"path": "../demo", "editable": True}
+        setup.install("-e", folder)
+        assert "matches the lock" in setup.sync().out
+        setup.path.parent.rename(setup.folder / "demo" / "locks")
+        setup.path.parent.symlink_to(setup.folder / "demo" / "locks")  # "../demo" is not there
+        assert "the path does not exist" in setup.sync("--allow-source", "demo", code=1).err
+
     def test_changed_dependencies(self, setup: Workplace) -> None:
         """Changed dependencies of a folder make the lock outdated."""
         build_wheel(setup.wheels, "other", "1.0")
