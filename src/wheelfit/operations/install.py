@@ -89,17 +89,21 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
             decision,
             session,
             sizes,
-            no_change_reason=_reason_for_no_change(request, decision),
+            no_change_reason=_reason_for_no_change(request, session, decision),
             seconds=durations.to_json(),
             accelerators=accelerators,
         )
 
 
-def _reason_for_no_change(request: InstallRequest, decision: ChangeDecision) -> str:
+def _reason_for_no_change(
+    request: InstallRequest, session: SelectionSession, decision: ChangeDecision
+) -> str:
     if decision.resolution.pins or decision.planned.keep:
         return "the installed packages meet every requirement"
     if request.refit:
         return "all installed variants that could be checked fit"
+    if _named_projects(session) or session.requirement_set.sources:
+        return "no requirement applies to this environment"
     return "the files have no requirements"
 
 

@@ -333,6 +333,8 @@ def test_marker_that_does_not_match(setup: Workplace) -> None:
     told = setup.install("--dry-run", "-v", *words).err
     assert "its marker does not match, so it is ignored" in told
     assert "warning" not in told
+    result = setup.install("needs; sys_platform == 'win32'")
+    assert result.out == "nothing to do: no requirement applies to this environment\n"
 
 
 def test_namespace_not_in_the_host_file(setup: Workplace) -> None:
