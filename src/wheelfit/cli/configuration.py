@@ -155,7 +155,7 @@ def read_layers(
         (
             read_variables(environ),
             Layer(PROJECT, "") if project is None else read_project(project),
-            Layer(PROJECT, "") if project is None else read_uv_indexes(project),
+            Layer(PROJECT, "") if project is None else read_uv_settings(project),
             read_file(user, "user", must_exist=bool(environ.get(VARIABLE))),
             read_file(folder / "wheelfit.toml", "site"),
         )
@@ -255,8 +255,8 @@ def _settings_of(table: Mapping[str, Any]) -> Mapping[str, Any]:
     return settings
 
 
-def read_uv_indexes(path: Path) -> Layer:
-    """Read the indexes that a project names for uv, and the projects that it pins to them.
+def read_uv_settings(path: Path) -> Layer:
+    """Read the indexes, pins, constraints, overrides and exclusions that a project names for uv.
 
     :param path: its ``pyproject.toml``; nothing is read where there is none.
     :raises InvalidConfiguration: it cannot be read, or has two indexes of one name.
@@ -265,6 +265,7 @@ def read_uv_indexes(path: Path) -> Layer:
     if b"tool.uv" not in data:
         return Layer(PROJECT, "")
     from wheelfit.cli.options.file_tables import INDEXES, read_pin
+    from wheelfit.cli.options.settings import SETTINGS
     from wheelfit.core.strict_json import path_of
     from wheelfit.core.toml_lines import lines_of
 
@@ -305,6 +306,12 @@ def read_uv_indexes(path: Path) -> Layer:
     for key, rows in (("index", indexes), ("sources", pins)):
         if rows:
             values[key] = (rows, SettingOrigin(PROJECT, f"{path}: tool.uv.{key}"))
+    for key in ("constraints", "overrides", "excludes"):
+        name = f"{key[:-1]}-dependencies"
+        if isinstance(table, dict) and name in table:
+            position = ValuePlace(place((name,)), place)
+            requirements = SETTINGS[key].kind.read(f"tool.uv.{name}", table[name], position)
+            values[key] = (requirements, SettingOrigin(PROJECT, f"{path}: tool.uv.{name}"))
     return Layer(PROJECT, "", values, is_restricted=True)
 
 

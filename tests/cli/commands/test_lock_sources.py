@@ -438,6 +438,35 @@ class TestTables:
             f'dependencies = ["member"]\n[{table}]\n{sources}\n'
         )
 
+    @pytest.mark.parametrize(
+        ("line", "versions"),
+        [
+            ("", {"member": "9.0", "other": "2.0"}),
+            ('constraint-dependencies = ["other<2"]', {"member": "9.0", "other": "1.0"}),
+            ('override-dependencies = ["member<2"]', {"member": "1.0", "other": "2.0"}),
+            ('exclude-dependencies = ["other"]', {"member": "9.0"}),
+        ],
+    )
+    def test_lists_of_uv(
+        self, setup: Workplace, project: Path, line: str, versions: dict[str, str]
+    ) -> None:
+        """Constraints, overrides and exclusions for uv have the same meaning."""
+        build_wheel(setup.wheels, "member", "1.0", requires=["other"])
+        build_wheel(setup.wheels, "member", "9.0", requires=["other"])
+        for version in ("1.0", "2.0"):
+            build_wheel(setup.wheels, "other", version)
+        self.write(project, line, table="tool.uv")
+        setup.lock("--python-version", "3.11")
+        packages = tomllib.loads(setup.path.read_text())["packages"]
+        assert {package["name"]: package["version"] for package in packages} == versions
+
+    def test_a_bad_list_of_uv(self, setup: Workplace, project: Path) -> None:
+        """A list of uv of the wrong type is an error with its line."""
+        self.write(project, 'override-dependencies = "other"', table="tool.uv")
+        result = setup.lock("--python-version", "3.11", code=1)
+        assert "tool.uv.override-dependencies must be a list of strings" in result.err
+        assert "where: pyproject.toml:7" in result.err
+
     @pytest.mark.parametrize("table", ["tool.uv.sources", "tool.wheelfit.sources"])
     def test_path_source(self, setup: Workplace, project: Path, table: str) -> None:
         """A dependency with a path comes from the folder, not from an index."""
