@@ -168,7 +168,10 @@ def test_usage_errors(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """A missing index or token, a token over plain HTTP, and wrong actions are errors."""
     assert "no index" in run("index", "token", "list", "--at", tmp_path, code=1).err
     assert not list(tmp_path.iterdir())
-    assert "TOKEN" in run("index", "yank", "x", "--at", "https://h.invalid", code=1).err
+    refused = run("index", "yank", "x", "--at", "https://h.invalid", "--json", code=1).object
+    assert refused["error"]["message"] == "the server of the index needs a token"
+    assert refused["error"]["where"] == "h.invalid"
+    assert "WHEELFIT_INDEX_TOKEN" in refused["error"]["hint"]
     monkeypatch.setenv("WHEELFIT_INDEX_TOKEN", "wheelfit-x")
     assert "plain HTTP" in run("index", "yank", "x", "--at", "http://h.invalid", code=1).err
     run("index", "stage", "publish", "--at", tmp_path, code=2)

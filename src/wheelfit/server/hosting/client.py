@@ -80,7 +80,8 @@ class ServerAdministration:
             )
         if not token:
             raise InvalidConfiguration(
-                "administering the index of a server needs a token",
+                "the server of the index needs a token",
+                where=parts.hostname,
                 hint="set WHEELFIT_INDEX_TOKEN",
             )
         if parts.scheme == "http" and not is_loopback(parts.hostname):
