@@ -317,12 +317,27 @@ class TestSchemes:
         recorded = check_record(bench.environment, "demo-1.dist-info")
         assert {"../../../bin/tool", "../../../share/demo/x.txt"} <= recorded.keys()
 
+    @pytest.mark.parametrize("content", ["x = 1\n", ""])
+    def test_file_in_both_places(self, bench: Bench, content: str) -> None:
+        """A file in the root and again in its scheme's folder in .data is installed once."""
+        files = {"demo/x.py": content, "demo-1.data/purelib/demo/x.py": content}
+        bench.add("demo", "1", files={**files, "demo-1.data/purelib/demo/y.py": ""})
+        assert (bench.site / "demo/x.py").read_text() == content
+        assert (bench.site / "demo/y.py").is_file()
+        record = (bench.site / "demo-1.dist-info/RECORD").read_text()
+        assert [line.count("demo/x.py") for line in record.splitlines()].count(1) == 1
+        check_record(bench.environment, "demo-1.dist-info")
+
     def test_shebang(self, bench: Bench) -> None:
-        """PEP 427: ``#!python`` becomes the interpreter; other first lines stay."""
+        """PEP 427: ``#!python`` becomes the interpreter; other first lines stay.
+
+        Such a script is executable, even if its wheel was built on Windows.
+        """
         bench.add("demo", "1", files=self.FILES)
         scripts = bench.environment.schemes.scripts
         python = bench.environment.interpreter.executable
         assert (scripts / "tool").read_text() == f"#!{python}\nprint('tool')\n"
+        assert run(bench.environment, "tool") == "tool"
         assert (scripts / "shell").read_text() == "#!/bin/sh\necho shell\n"
 
     def test_console_script(self, bench: Bench) -> None:
@@ -339,6 +354,13 @@ class TestSchemes:
         )
         assert (completed.stdout, completed.returncode) == ("hello\n", 3)
         assert "../../../bin/hello" in check_record(bench.environment, "demo-1.dist-info")
+
+    def test_script_in_both_groups(self, bench: Bench) -> None:
+        """A command that is a console script and a program with windows is installed once."""
+        points = {"console_scripts": {"hello": "demo:main"}, "gui_scripts": {"hello": "demo:main"}}
+        bench.install(bench.wheel("demo", "1", files=self.FILES, entry_points=points))
+        assert (bench.environment.schemes.scripts / "hello").is_file()
+        check_record(bench.environment, "demo-1.dist-info")
 
     def test_wrapper_in_the_wheel(self, bench: Bench) -> None:
         """A script in the wheel of the same name as an entry point gives way to it."""

@@ -7,8 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from installation.bench import Install
 
+from wheelfit.installation.environment import open_environment
 from wheelfit.installation.scripts import script_of
+from wheelfit.testing.wheels import build_wheel
 from wheelfit.wheels.entry_points import Command
 
 COMMAND = Command("hello", "demo.inner", "Greeting.say", "console")
@@ -44,6 +47,19 @@ def test_they_run(tmp_path: Path, place: str) -> None:
         text=True,
     )
     assert (completed.stdout, completed.returncode) == ("a b c\n", 3), completed.stderr
+
+
+def test_scripts_in_data(home: Path, install: Install) -> None:
+    """A script in the wheel runs too, if the environment's path has a space."""
+    folder = home / "with a space"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    environment = open_environment(str(folder), environ={})
+    script = "#!python\nimport sys\nprint(sys.prefix, *sys.argv[1:])\n"
+    name = "demo-1.data/scripts/tool"
+    install(environment, build_wheel(home, "demo", "1", files={name: script}, executables=[name]))
+    command = [str(folder / "bin/tool"), "a b"]
+    output = subprocess.run(command, capture_output=True, check=True, text=True).stdout
+    assert output == f"{folder} a b\n"
 
 
 @pytest.mark.parametrize("section", ["console", "gui"])

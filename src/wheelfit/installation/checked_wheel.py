@@ -104,7 +104,9 @@ def check_wheel(
     commands: tuple[Command, ...] = ()
     if f"{wheel.dist_info}/entry_points.txt" in wheel.files:
         text = wheel.read(f"{wheel.dist_info}/entry_points.txt").decode("utf-8", "replace")
-        commands = parse_commands(text, where=where)
+        # Console and window scripts share a folder; as with pip, the last of one name is installed.
+        by_name = {command.name: command for command in parse_commands(text, where=where)}
+        commands = tuple(by_name.values())
     data = data_folder(wheel.names(), wheel.dist_info)
     notes: list[str] = []
     parts = tuple(_parts(wheel, root, data, commands, notes))
@@ -225,6 +227,14 @@ def _parts(
                 )
             if scheme == "scripts" and not path:
                 kept = {name: number for name, number in files.items() if name not in wrappers}
+            elif scheme == root and (twins := wheel.files.folders.get(path)):
+                # Two copies of a file have one place; `lay_out` refuses different ones.
+                hashes = wheel.files.hashes
+                kept = {
+                    name: number
+                    for name, number in files.items()
+                    if name not in twins or hashes[twins[name]] != hashes[number]
+                }
         elif segments[0].lower().endswith(".data"):
             # Other installers would treat it as the wheel's own .data folder.
             raise InvalidWheel(

@@ -1,11 +1,11 @@
 """Scripts of commands, from the entry points of wheels.
 
-PyPA's ``installer`` creates launchers for Windows, and scripts whose interpreter has a path that is
-too long or has blanks. It is imported only then.
+PyPA's ``installer`` creates launchers for Windows, and is imported only then.
 """
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _MAX_SHEBANG_BYTES = 127  # the limit of the oldest Linux kernels
 _SCRIPT = """\
-#!{interpreter}
+{shebang}
 import sys
 
 from {module} import {name}
@@ -25,19 +25,30 @@ if __name__ == "__main__":
 """
 
 
+def shebang_of(interpreter: str, launcher: str) -> str:
+    """Return the first line of a Python script, without its end.
+
+    Where that line cannot name the interpreter, the shell starts it, and three lines are returned.
+
+    :param launcher: kind of script, ``posix`` or one of Windows.
+    """
+    shebang = f"#!{interpreter}"
+    has_blanks = any(map(str.isspace, interpreter))
+    is_too_long = len(shebang.encode()) >= _MAX_SHEBANG_BYTES
+    if launcher == "posix" and (has_blanks or is_too_long):
+        # For Python, the lines after the first are a string.
+        return f"#!/bin/sh\n'''exec' {shlex.quote(interpreter)} \"$0\" \"$@\"\n' '''"
+    return shebang
+
+
 def script_of(command: Command, interpreter: str, launcher: str) -> tuple[str, bytes]:
     """Return the name and the content of the script that runs a command.
 
     :param launcher: kind of script, ``posix`` or one of Windows.
     """
-    shebang = f"#!{interpreter}\n".encode()
-    if (
-        launcher == "posix"
-        and len(shebang) <= _MAX_SHEBANG_BYTES
-        and not any(map(str.isspace, interpreter))
-    ):
+    if launcher == "posix":
         text = _SCRIPT.format(
-            interpreter=interpreter,
+            shebang=shebang_of(interpreter, launcher),
             module=command.module,
             name=command.attribute.partition(".")[0],
             attribute=command.attribute,

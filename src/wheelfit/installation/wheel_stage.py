@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from wheelfit.installation.scripts import script_of
+from wheelfit.installation.scripts import script_of, shebang_of
 from wheelfit.wheels.file_system import FileSystem, make_with_parents
 from wheelfit.wheels.linking import Linker, Move
 from wheelfit.wheels.record import format_cells, row_for
@@ -93,7 +93,8 @@ class WheelStage(Struct, eq=False):
                     changed[name] = data
         rows = {}
         for name, data in changed.items():
-            executable = wheel.unpacked.is_executable(f"{part.source}/{name}")
+            # A wheel that was built on Windows has no executable bits.
+            executable = part.scheme == "scripts"
             path = f"{part.path}/{name}" if part.path else name
             rows[name] = self._write(part.scheme, path, data, executable=executable)
         return rows
@@ -138,7 +139,7 @@ class WheelStage(Struct, eq=False):
             if file.read(len(_SHEBANG)) != _SHEBANG:
                 return None
             _, newline, rest = file.read().partition(b"\n")
-        return f"#!{self.interpreter}".encode() + newline + rest
+        return shebang_of(self.interpreter, self.launcher).encode() + newline + rest
 
     def _write(self, scheme: str, path: str, data: bytes, *, executable: bool = False) -> _Row:
         """Write a file, and return its row in RECORD."""
