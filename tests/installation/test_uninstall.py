@@ -241,6 +241,15 @@ class TestStays:
         remove(bench.environment, "b")
         assert not shared.parent.exists()
 
+    def test_bytecode_of_shared_modules(self, bench: Bench) -> None:
+        """The bytecode of a module that stays, which its other owner may record, stays too."""
+        wheels = [bench.wheel(name, "1", files={"s/x.py": "", f"s/{name}.py": ""}) for name in "ab"]
+        bench.install(*wheels, compile_bytecode=True)
+        tag = bench.environment.interpreter.cache_tag
+        remove(bench.environment, "a")
+        bytecode = {path.name for path in (bench.site / "s/__pycache__").iterdir()}
+        assert bytecode == {f"x.{tag}.pyc", f"b.{tag}.pyc"}
+
     def test_folder_row(self, environment: Environment) -> None:
         """A row that names a folder removes nothing but what is recorded inside it."""
         (environment.schemes.purelib / "demo" / "mine.txt").write_text("mine")

@@ -203,7 +203,7 @@ def plan_removal(
         if "__pycache__" in listing.folders:
             cache = f"{folder}{os.sep}__pycache__"
             files.setdefault(cache, set()).update(
-                _bytecode_names(read_folder(cache) or FolderListing(), names)
+                _bytecode_names(read_folder(cache) or FolderListing(), names.keys() - staying)
             )
     return Removal(installed.name, files, tuple(notes))
 
