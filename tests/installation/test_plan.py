@@ -15,6 +15,7 @@ from wheelfit.core.labels import Label
 from wheelfit.installation.installed import Installed
 from wheelfit.installation.plan import Plan, plan, plan_sync, plan_uninstall
 from wheelfit.resolution.resolution import Pin, Resolution
+from wheelfit.sources.page import WheelOrigin
 from wheelfit.testing.wheels import build_wheel, release_document
 
 X86 = {"x86_64": {"level": ["v3"]}}
@@ -127,6 +128,18 @@ class TestPlan:
 
 class TestSync:
     """Comparing what a lock holds with what is there."""
+
+    @pytest.mark.parametrize("hashes", ["sha256=00", ["sha256"], 1])
+    def test_invalid_record_of_an_archive(self, plain: Pin, hashes: object) -> None:
+        """A ``direct_url.json`` with invalid hashes proves nothing."""
+        url = "https://fake.invalid/demo-1.tar.gz"
+        direct_url = {"url": url, "archive_info": {"hashes": {"sha256": "00"}}}
+        file = replace(plain.file, origin=WheelOrigin("demo-1.tar.gz", direct_url))
+        source = replace(plain, file=file)
+        entry = installed("demo", direct_url={"url": url, "archive_info": {"hashes": hashes}})
+        assert plan_sync(Resolution((source,)), [entry]).remove == (entry,)
+        entry = installed("demo", direct_url=direct_url)
+        assert plan_sync(Resolution((source,)), [entry]).keep == (entry,)
 
     def test_what_is_not_named_goes(self, plain: Pin) -> None:
         """All of it in one plan with what is replaced, except what is spared."""

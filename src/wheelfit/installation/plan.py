@@ -162,8 +162,8 @@ def _is_same_source(recorded: Mapping[str, Any] | None, expected: Mapping[str, A
         )
         return same
     if "archive_info" in expected:
-        hashes = _table(recorded, "archive_info").get("hashes", {})
-        return bool(hashes) and dict(hashes) == dict(expected["archive_info"]["hashes"])
+        hashes = _table(_table(recorded, "archive_info"), "hashes")
+        return bool(hashes) and hashes == dict(expected["archive_info"]["hashes"])
     editable = expected["dir_info"].get("editable") is True
     return editable and _table(recorded, "dir_info").get("editable") is True
 

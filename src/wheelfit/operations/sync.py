@@ -237,12 +237,20 @@ def _decide(
         name: entry.for_resolver() for name, entry in installed.items() if takes_part(name)
     }
 
+    def was_requested(name: NormalizedName) -> bool:
+        return name in installed and installed[name].requested
+
     def choose() -> Resolution:
         selection = selector.select(
             installed=participants, only=only, preferred_builds=preferred_builds
         )
         resolution = selection.resolution()
-        return replace(resolution, superseded=related.unneeded(resolution))
+        # As with `install`, a package that the user requested before stays requested.
+        pins = tuple(
+            replace(pin, requested=pin.requested or was_requested(pin.name))
+            for pin in resolution.pins
+        )
+        return replace(resolution, pins=pins, superseded=related.unneeded(resolution))
 
     def plan_for(resolution: Resolution) -> Plan:
         return plan_sync(

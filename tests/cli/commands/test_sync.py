@@ -16,7 +16,7 @@ from cli.locking import write_lock_of
 from cli.running import CommandResult, Runner, tree
 from sampled_cases import sampled
 
-from wheelfit.locking.document import read_lock
+from wheelfit.locking.document import Lock, read_lock, write_lock
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.resolution_setup import NVIDIA
 from wheelfit.testing.wheels import build_release, build_wheel, release_document
@@ -120,6 +120,21 @@ def setup(run: Runner, tmp_path: Path, lock: Path) -> TargetFolder:
 V1, V3 = "cpu-x86_64-v1", "cpu-x86_64-v3"
 CUDA_12, CUDA_13 = "cuda-12.8-sm90", "cuda-13.0-sm100"
 ROCM, INTEL, MAC = "rocm-6.4-gfx942", "intel-arc-b580", "macos-arm64"
+
+
+def test_earlier_request(run: Runner, index: RecordingIndex, tmp_path: Path) -> None:
+    """A package that the user requested stays requested if a lock replaces it."""
+    pins = ["small==1.0", "fast==2.0"]
+    lock = write_lock_of(index, pins, tmp_path / "pylock.toml", roots=["small", "gpu-lib"])
+    table = read_lock(lock.read_bytes(), where="").to_mapping()
+    del table["tool"]["wheelfit"]["roots"]  # as a lock of another tool
+    lock.write_bytes(write_lock(Lock.of(table)))
+    folder = tmp_path / "place"
+    options: list[str | Path] = ["--for", V1, "--target", folder, "--no-cache-dir"]
+    run("install", *options, "--index-url", index.url, "fast==1.0")
+    run("sync", lock, *options)
+    assert (folder / "fast-2.0.dist-info/REQUESTED").exists()
+    assert not (folder / "small-1.0.dist-info/REQUESTED").exists()
 
 
 @pytest.mark.parametrize(
