@@ -65,13 +65,17 @@ def empty_folder(folder: Path, *, clear: bool) -> Iterator[Path | None]:
         written.
     """
     aside = _set_aside(folder) if clear and _is_environment(folder) else None
-    is_new = False
+    is_new = None  # until the folder exists
     try:
         is_new = _create(folder)
         yield aside
     except BaseException:
         if is_new:
             shutil.rmtree(folder, ignore_errors=True)
+        elif is_new is False:
+            for path in folder.iterdir():
+                is_folder = path.is_dir() and not path.is_symlink()
+                (shutil.rmtree if is_folder else os.unlink)(path)
         if aside is not None:
             aside.rename(folder)
             aside.parent.rmdir()

@@ -150,6 +150,22 @@ def test_environment_in_use(project: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert [path.name for path in project.iterdir()] == ["env"]
 
 
+def test_failure_in_an_empty_folder(project: Path) -> None:
+    """An empty folder that existed before is empty again, so that another attempt succeeds."""
+    folder = project / "env"
+    folder.mkdir()
+
+    def fill() -> None:
+        (folder / "lib").mkdir()
+        (folder / "lib64").symlink_to("lib")
+        (folder / "pyvenv.cfg").touch()
+        raise ValueError("half")
+
+    with pytest.raises(ValueError, match="half"), empty_folder(folder, clear=False):
+        fill()
+    assert list(folder.iterdir()) == []
+
+
 def test_unusable_python(run: Runner, project: Path) -> None:
     """A missing Python leaves no files."""
     error = run("venv", "--python", "3.77", "--json", code=1).error
