@@ -25,8 +25,21 @@ def test_wheels_of_labels() -> None:
     newer = wheel_name("fast", "1", "cu13", "py3-none-win_amd64")
     for old, new, details in (
         (lock(linux), lock(linux, windows), "2 wheels instead of 1"),
+        (lock(linux), lock(windows), "wheels with other names"),
         (lock(linux), lock(linux, newer), "with cu13"),
         (lock(linux, newer), lock(linux), "without cu13"),
         (lock(linux), lock(linux), None),
     ):
         assert [change.details for change in changes(old, new)] == ([details] if details else [])
+
+
+def test_source_distribution() -> None:
+    """Another source distribution of the same version is a change of the package."""
+
+    def lock_of(digest: str) -> Lock:
+        sdist = {"url": "https://fake.invalid/fast-1.tar.gz", "hashes": {"sha256": digest}}
+        return Lock.of(lock_table({"name": "fast", "version": "1", "sdist": sdist}))
+
+    details = [change.details for change in changes(lock_of("00"), lock_of("11"))]
+    assert details == ["the locations or hashes of files differ"]
+    assert changes(lock_of("00"), lock_of("00")) == ()

@@ -342,6 +342,16 @@ class TestWithoutTable:
         assert labels(selection)["fastfft"] is None
         assert any("default-priorities" in note for note in selection.notes)
 
+    @pytest.mark.parametrize("table", [{}, {"variants": []}])
+    def test_an_invalid_table_of_a_bridge(self, table: dict[str, Any]) -> None:
+        """A wheel whose label only the table has is not used either (F-134)."""
+        hashes = {"sha256": "0"}
+        url = f"https://fake.invalid/{wheel_name('fastfft', '2.1')}"
+        labelled = {"name": wheel_name("fastfft", "2.1", "v3"), "url": url, "hashes": hashes}
+        wheels = [labelled, {"url": url, "hashes": hashes}]
+        entry = {"name": "fastfft", "version": "2.1", "wheels": wheels, "variants-json": table}
+        assert labels(choose(lock_for("fastfft", entry), CPU)) == {"fastfft": None}
+
     def test_odd_types_of_toml_do_no_harm(self) -> None:
         """A date or an infinite number where a value belongs costs its label only (F-130)."""
         text = write_lock(lock_world()).decode()

@@ -87,7 +87,9 @@ def _details(old: list[LockedPackage], new: list[LockedPackage]) -> Iterator[str
     for label in sorted(old_labels ^ new_labels):
         yield f"{'with' if label in new_labels else 'without'} {label}"
     if old_labels == new_labels and old_names != new_names:
-        yield f"{count_of(len(new_names), 'wheel')} instead of {len(old_names)}"
+        is_same_count = len(new_names) == len(old_names)
+        counts = f"{count_of(len(new_names), 'wheel')} instead of {len(old_names)}"
+        yield "wheels with other names" if is_same_count else counts
     if {str(package.marker) for package in old} != {str(package.marker) for package in new}:
         markers = " / ".join(str(package.marker) for package in new if package.marker is not None)
         yield f"if {markers}" if markers else "always"
@@ -101,8 +103,13 @@ def _labels(packages: list[LockedPackage]) -> set[str]:
 
 
 def _files(packages: list[LockedPackage]) -> set[tuple[object, ...]]:
-    return {
+    wheels = {
         (wheel.filename.text, wheel.url, wheel.path, *sorted(wheel.hashes.items()))
         for package in packages
         for wheel in package.wheels
+    }
+    sources = [package.source for package in packages if package.source is not None]
+    return wheels | {
+        (source.kind, source.url, source.path, source.commit, *sorted(source.hashes.items()))
+        for source in sources
     }

@@ -138,7 +138,10 @@ class LockedRepository(DelegatedFiles):
     def _declared(package: LockedPackage, wheel: LockedWheel, url: str) -> bytes | None:
         """Return the document of a wheel that a bridge gave a label; None for others."""
         label = wheel.filename.label
-        if label is None or package.table is None or url.startswith(BRIDGE):
+        # Without a document, the table is invalid, and no variant is used.
+        if label is None or package.table is None or package.document is None:
+            return None
+        if url.startswith(BRIDGE):
             return None
         if last_segment(url) != wheel.filename.plain:
             return None

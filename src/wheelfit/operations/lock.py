@@ -220,7 +220,8 @@ def lock_project(
         raise LockOutdated(
             "the lock is out of date" if outdated[0].old else "the lock file does not exist yet",
             where=", ".join(str(written_lock.path) for written_lock in outdated),
-            note="\n".join(map(str, changed)) or "something besides its packages is different",
+            note="\n".join(map(str, changed))
+            or "something besides versions and files is different",
             hint="run the same command without --check",
             details=[change.to_mapping() for change in changed],
         )
@@ -664,8 +665,11 @@ class _LockSession:
         names = [_lock_name_part(Path(name).name.removesuffix(".toml")) for name in hosts]
         position = hosts.index(host)
         name = names[position]
-        if names.count(name) > 1:
-            name = f"{name}-{position + 1}"
+        folded_names = list(map(str.casefold, names))  # many file systems ignore case
+        if folded_names.count(name.casefold()) > 1:
+            name += f"-{position + 1}"
+            while name.casefold() in folded_names:
+                name += f"-{position + 1}"
         stem = self._path.name.removeprefix("pylock.").removesuffix("toml").rstrip(".")
         return self._path.with_name(lock_name(f"{stem}-{name}" if stem else name))
 

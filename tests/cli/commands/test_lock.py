@@ -404,7 +404,7 @@ class TestChanges:
         """Other requirements with the same packages make a lock outdated."""
         setup.lock("app")
         result = setup.lock("app", "fast", "--check", code=31)
-        assert "something besides its packages is different" in result.err
+        assert "something besides versions and files is different" in result.err
 
     def test_dry_run(self, setup: LockFolder) -> None:
         """A dry run reports what would be locked."""
@@ -504,13 +504,17 @@ class TestMachines:
         assert f"warning: pylock.cuda-13-0-sm90.toml {stays}" in stderr
 
     def test_file_names(self, setup: LockFolder) -> None:
-        """Host files with the same name get distinct lock files."""
+        """Host files with the same name get distinct lock files, also where case is ignored."""
         setup.add("lib", "2.0")
         setup.add_variants("split", "1.0", cu12=("lib<2",), cu13=("lib>=2",))
         hosts = []
-        for folder, version in (("a", "12.8"), ("b", "13.0")):
-            (setup.folder / folder).mkdir()
-            path = setup.folder / folder / "node.1.toml"
+        for name, version in (
+            ("a/node.1", "12.8"),
+            ("b/Node.1", "13.0"),
+            ("c/node.1-2", "13.0"),
+        ):
+            path = setup.folder / f"{name}.toml"
+            path.parent.mkdir()
             (path).write_text(
                 '[metadata]\nversion = "0.1"\ncreated-by = "a test"\n'
                 '[platform]\nmachine = "x86_64"\nglibc = "2.39"\n'
@@ -519,7 +523,11 @@ class TestMachines:
             )
             hosts += ["--for", str(path)]
         self.lock(setup, "split", *hosts, "-o", "pylock.prod.toml")
-        assert setup.files() == {"pylock.prod-node-1-1.toml", "pylock.prod-node-1-2.toml"}
+        assert setup.files() == {
+            "pylock.prod-node-1-1.toml",
+            "pylock.prod-Node-1-2-2.toml",
+            "pylock.prod-node-1-2.toml",
+        }
 
     def test_unknown_host(self, setup: LockFolder) -> None:
         """An unknown host is an error before any request."""
