@@ -97,7 +97,7 @@ def test_what_cannot_be_published_is_named(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     for named, words in (
-        ([empty], "no files to publish"),
+        ([empty], "no wheels or source distributions found"),
         ([notes], "neither a wheel"),
         ([tmp_path / "none"], "does not exist"),
         ([wheel, other], "two files have one name"),

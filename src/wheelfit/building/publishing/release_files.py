@@ -141,7 +141,7 @@ def collect_files(named: Sequence[Path], progress: Progress = NO_PROGRESS) -> Re
     progress.done()
     if not files and not invalid_names:
         raise FileProblem(
-            "no files to publish",
+            "no wheels or source distributions found",
             where=", ".join(map(str, named)),
             hint="name wheels and source distributions, or a folder of them",
         )
