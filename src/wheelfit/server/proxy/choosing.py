@@ -13,12 +13,15 @@ have different requirements, each requirement gets a marker of its platform.
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from wheelfit.core.compatible_tags import platform_values
 from wheelfit.core.filename import WheelFilename, wheel_filename_of
 from wheelfit.core.requirements import marker_start
+from wheelfit.sources.local_files import path_of
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -148,8 +151,17 @@ def find_original(files: Iterable[File], name: str) -> File | None:
 
 def fingerprint(file: File) -> str:
     """Return the key of a file in URLs of the proxy, which identifies its bytes."""
-    sha256_or_url = file.hashes.get("sha256") or f"{file.url}\n{file.filename}"
-    return hashlib.sha256(sha256_or_url.encode()).hexdigest()[:16]
+    identity = file.hashes.get("sha256") or f"{file.url}\n{file.filename}\n{_state_of(file)}"
+    return hashlib.sha256(identity.encode()).hexdigest()[:16]
+
+
+def _state_of(file: File) -> str:
+    """Return the size and time of a local file, which may be built again; otherwise empty."""
+    if file.is_local:
+        with suppress(OSError, ValueError, FileProblem):
+            status = path_of(file).stat()
+            return f"{status.st_size} {status.st_mtime_ns}"
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

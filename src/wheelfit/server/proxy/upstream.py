@@ -20,6 +20,7 @@ from msgspec import structs
 from wheelfit.server.backing_services import upstream_dependency
 from wheelfit.server.offering import OfferRules
 from wheelfit.server.pages import JSON
+from wheelfit.server.proxy.choosing import fingerprint
 from wheelfit.sources.body import decompressed
 from wheelfit.sources.bridges.repository import BridgedRepository, OpenIndex
 from wheelfit.sources.cached_pages import Copy, SharedPages
@@ -238,6 +239,12 @@ def _base_tag(url: str) -> bytes:
     return f'<base href="{escape(url)}">'.encode()
 
 
+def _digest_of_files(page: ProjectPage) -> str:
+    """Return a digest that changes with an entry of a page, and with a local file."""
+    entries = [(file, fingerprint(file)) for file in page.files]
+    return hashlib.sha256(repr(entries).encode()).hexdigest()
+
+
 class FolderUpstream(Upstream):
     """A folder that is laid out like an index."""
 
@@ -260,12 +267,9 @@ class FolderUpstream(Upstream):
         page = self._listed(name)
         if page is None:
             return None
-        entries = [(file.filename, file.url, sorted(file.hashes.items())) for file in page.files]
-        # This is never forwarded, as its files need the proxy; only the digest matters.
-        body = json.dumps(entries).encode()
         has_variants = any(file.filename.endswith(VARIANTS_SUFFIX) for file in page.files)
-        digest = hashlib.sha256(body).hexdigest()
-        return RawPage(body, "", JSON, self.url, digest, has_variants)
+        # This is never forwarded, as its files need the proxy; only the digest matters.
+        return RawPage(b"", "", JSON, self.url, _digest_of_files(page), has_variants)
 
     def projects(self) -> tuple[NormalizedName, ...]:
         """Return the names of all projects, sorted."""
@@ -278,7 +282,11 @@ class FolderUpstream(Upstream):
 
     def _listed(self, name: NormalizedName) -> ProjectPage | None:
         page = self._index.project(name)
-        return None if page is None else self._rules.filter_page(page)
+        if page is None:
+            return None
+        # Names of files on a disk may be invalid Unicode, which no page can contain.
+        files = tuple(file for file in page.files if file.filename.isprintable())
+        return self._rules.filter_page(structs.replace(page, files=files))
 
 
 class BridgedUpstream(Upstream):
@@ -312,8 +320,7 @@ class BridgedUpstream(Upstream):
         if page is None or page.bridge is None:
             return plain_page
         if family.is_of_indexes:
-            files = " ".join(f"{file.url} {file.filename}" for file in page.files)
-            digest = hashlib.sha256(files.encode()).hexdigest()
+            digest = _digest_of_files(page)
             if plain_page is None:  # a page with variants is rewritten, never forwarded
                 return RawPage(b"", "", JSON, f"{self.url}/{name}/", digest, has_variants=True)
             return replace(plain_page, digest=digest, has_variants=True)

@@ -255,4 +255,4 @@ def _check_small(source: ByteSource, file: File) -> None:
 
 
 def _hash_key(file: File, digest: str) -> str:
-    return f"with other METADATA 1\n{file.hashes.get('sha256') or file.url}\n{digest}"
+    return f"with other METADATA 1\n{file.hashes.get('sha256') or fingerprint(file)}\n{digest}"
