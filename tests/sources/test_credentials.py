@@ -143,11 +143,11 @@ class TestNetrc:
 
     def test_broken(self, tmp_path: Path) -> None:
         """A broken file is noted with its line, not with its content."""
-        (tmp_path / ".netrc").write_text("machine h login me password\nsecret secret\n")
+        (tmp_path / ".netrc").write_text("machine h login me password\nsecret topsecret\n")
         (tmp_path / ".netrc").chmod(0o600)
         notes: list[str] = []
         assert read_netrc({}, tmp_path, note=notes.append) == EMPTY
-        assert "line" in notes[0]
+        assert notes == [f"{tmp_path / '.netrc'} is not used: line 3 cannot be parsed"]
 
     def test_user_of_the_index_must_agree(self) -> None:
         """A user name in the URL is not combined with the password of another."""

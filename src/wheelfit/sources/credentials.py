@@ -80,7 +80,8 @@ def read_netrc(
             note(f"{path} is not used: {error}")
             continue
         except netrc.NetrcParseError as error:
-            note(f"{path} is not used: line {error.lineno}: {error.msg}")
+            # Its message may quote a part of a password.
+            note(f"{path} is not used: line {error.lineno} cannot be parsed")
             continue
         logins = {
             host.lower(): Login(user or "", password or "")
