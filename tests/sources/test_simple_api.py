@@ -177,6 +177,12 @@ class TestHtml:
         """PEP 592: the attribute alone yanks."""
         assert html('<a href="a-1.whl" data-yanked>a</a>').files[0].yanked == ""
 
+    @pytest.mark.parametrize("part", ["egg=face", "subdirectory=abc"])
+    def test_fragments_that_are_no_hashes(self, part: str) -> None:
+        """The other parts of a fragment that pip knows are not algorithms."""
+        page = html(f'<a href="a-1.tar.gz#{part}">a</a><a href="a-2.tar.gz#{part}&sha256=ab">a</a>')
+        assert [file.hashes for file in page.files] == [{}, {"sha256": "ab"}]
+
     def test_other_charset(self) -> None:
         """The charset of the answer counts; an unknown one is taken for UTF-8."""
         body = '<a href="a-1.tar.gz" data-yanked="ä">a</a>'
@@ -199,6 +205,12 @@ class TestHtml:
 
 class TestJson:
     """PEP 691 and its successors."""
+
+    def test_what_pip_reads_too(self) -> None:
+        """Hashes may be null, and the page may begin with a byte order mark."""
+        body = b'\xef\xbb\xbf{"files": [{"filename": "a-1.whl", "url": "a-1.whl", "hashes": null}]}'
+        page = parse_page(body, "application/vnd.pypi.simple.v1+json", URL, A)
+        assert [(file.filename, file.hashes) for file in page.files] == [("a-1.whl", {})]
 
     def test_size_and_upload_time(self) -> None:
         """PEP 700: both are kept."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -48,7 +49,7 @@ _HTML_TYPES = frozenset(
 # Between a name and a version there is a dash in every kind of file.
 _DISTRIBUTION = pattern(r"[^-]+-.+\.(?:whl|tar\.gz|zip|tgz|tar\.bz2|tar\.xz|egg)")
 _FILE_NAME = pattern(r"(?!\.{1,2}$)(?!\s)[^/\\\x00-\x1f\x7f]{1,255}+(?<!\s)")
-_HASH = pattern(r"(?:^|&)([a-z0-9_]+)=([0-9A-Fa-f]+)(?=&|$)")
+_HASH = pattern(r"(?:^|&)(?!egg=|subdirectory=)([a-z0-9_]+)=([0-9A-Fa-f]+)(?=&|$)")
 _MAX_TEXT_SIZE = 500
 _CHARSET = pattern(r";\s*charset\s*=\s*\"?([^\s;\"]+)", re.IGNORECASE)
 _PLAIN_HOST = pattern(r"https?://[A-Za-z0-9.-]++(?::[1-5]?\d{1,4})?+/")  # most ports too
@@ -311,7 +312,7 @@ class _Status(Struct):
 class _JsonFile(Struct, rename="kebab", gc=False):
     filename: str
     url: str
-    hashes: dict[str, str | None] = {}
+    hashes: dict[str, str | None] | None = None
     requires_python: str | None = None
     yanked: bool | str | None = None
     size: int | None = None
@@ -330,7 +331,7 @@ class _JsonPage(Struct, rename="kebab"):
 
 def _from_json(body: bytes, url: str, source: str) -> _Read:
     try:
-        page = msgspec.json.decode(body, type=_JsonPage)
+        page = msgspec.json.decode(body.removeprefix(BOM_UTF8), type=_JsonPage)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         # The message ends with the JSON path, as "- at `$.files[3].url`".
         raise InvalidPage(
@@ -344,7 +345,7 @@ def _from_json(body: bytes, url: str, source: str) -> _Read:
         entries.add(
             file.url,
             choose=_stated_name(file.filename),
-            hashes=_frozen(file.hashes) or NO_HASHES,
+            hashes=_frozen(file.hashes or {}) or NO_HASHES,
             requires_python=file.requires_python,
             yanked=_json_yanked(file.yanked),
             size=file.size if file.size is not None and file.size >= 0 else None,
