@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from packaging.utils import canonicalize_name
 
+from wheelfit.sources.cache import Store
 from wheelfit.sources.file_readers import AllFiles
 from wheelfit.sources.http_index import HttpIndex
+from wheelfit.sources.merged import Pool
 from wheelfit_runtime.errors import InvalidPage, UnexpectedStatus, Unreachable
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 A = canonicalize_name("a")
 
@@ -133,3 +138,20 @@ def test_a_page_of_another_index_is_not_of_this_one(
         assert (confined.project(A) is not None) is is_here
         assert bool(notes) is not is_here
         assert index(f"{served.url}/{path}", pages).project(A) is not None
+
+
+@pytest.mark.parametrize("status", [404, 403])
+def test_offline_a_missing_project_is_known(
+    served: Any, other_server: Any, make_pages: Any, tmp_path: Path, status: int
+) -> None:
+    """Offline, an index that lacked a project lacks it still, so the next one is read (as uv)."""
+    other_server.replies["/simple/a/"] = served.reply(status=status)
+    for offline in (False, True):
+        pages = make_pages(store=Store(tmp_path), offline=offline)
+        first = index(f"{other_server.url}/simple", pages, [])
+        page = Pool([first, index(f"{served.url}/simple", pages)]).project(A)
+        assert page is not None
+        assert [file.filename for file in page.files] == ["a-1-py3-none-any.whl"]
+    assert len(other_server.requests) == 1
+    with pytest.raises(Unreachable):  # it was never requested, so it may be private
+        first.project(canonicalize_name("b"))

@@ -68,6 +68,14 @@ def page_key(url: str, accept: str, user: str, *, packed: bool) -> str:
     return key_of("packed page" if packed else "page", 1, user, accept, url)
 
 
+def missing_page_key(url: str, user: str) -> str:
+    """Return the key of the record that a server lacks a page.
+
+    :param user: as in `page_key`.
+    """
+    return key_of("missing page", 1, user, url)
+
+
 def parsed_page_key(wheelfit_version: str, source: str, project: str, stamp: str) -> str:
     """Return the key of a page that is parsed already.
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wheelfit.core.digests import sha256_of
-from wheelfit.sources.cache import Store, page_key
+from wheelfit.sources.cache import Store, missing_page_key, page_key
 from wheelfit.sources.client import PAGE_LIMIT, Answer, Client, unexpected
 from wheelfit.sources.memory_cache import MemoryCache
 from wheelfit.sources.urls import origin, redact
@@ -160,15 +160,33 @@ class CachedPages(Struct, frozen=True):
     def current(self, url: str, accept: str) -> Copy | Answer:
         """Return the current copy of a page, if possible with its body left on disk.
 
-        :return: the answer of the server if its status is neither 200 nor 304.
+        :return: the answer of the server if its status is neither 200 nor 304. Offline, a page that
+            its server lacked before is missing, so that later indexes are read.
         :raises Unreachable: also if offline and not cached.
         :raises UnexpectedStatus: as `Client.get`.
         """
         previous = self.load(url, accept, has_body=False)
         if previous is not None and self.is_usable(previous):
             return previous
+        missing_key = missing_page_key(url, self.client.user_at(url))
+        if self.offline and (record := self.store.read(_KIND, missing_key)) is not None:
+            return Answer(int(record.body), {}, url, b"")
         answer = self.fetch(url, accept, previous)
-        return answer if isinstance(answer, Answer) else self.save(url, accept, answer, previous)
+        if not isinstance(answer, Answer):
+            return self.save(url, accept, answer, previous)
+        if self.is_missing(answer, url) and self.may_cache(url) and self.may_cache(answer.url):
+            self.store.write(_KIND, missing_key, {}, str(answer.status).encode())
+        return answer
+
+    def is_missing(self, answer: Answer, url: str) -> bool:
+        """Return whether an answer means that its server lacks a page.
+
+        Static hosts answer 403 for missing files. With a login it may mean a lack of permission,
+        and another index must not supply a private project instead.
+
+        :param url: the requested URL.
+        """
+        return answer.status in _MISSING or (answer.status == 403 and not self.client.user_at(url))
 
     def with_body(self, url: str, accept: str, copy: Copy) -> Copy:
         """Return a copy with its body, from disk or else from the server.
@@ -403,10 +421,7 @@ class SharedPages(Generic[_T]):
         previous = None if cached is None else cached[0]
         answer = self._pages.fetch(url, accept, previous)
         if isinstance(answer, Answer):
-            # Static hosts answer 403 for missing files.
-            if answer.status in _MISSING or (
-                answer.status == 403 and not self._pages.client.user_at(url)
-            ):
+            if self._pages.is_missing(answer, url):
                 return None
             raise unexpected(answer.status, answer.url)
         is_same = cached is not None and answer.has_same_page(cached[0])

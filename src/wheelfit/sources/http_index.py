@@ -66,14 +66,11 @@ class HttpIndex(DelegatedFiles):
             with_body = partial(self._pages.with_body, url, ACCEPT)
             parsed = ParsedPages(self._pages.store)
             return parsed.page(answer, name, source=self.name, with_body=with_body)
-        if answer.status in {404, 410}:
-            return None
-        if answer.status == 403 and not self._pages.client.user_at(url):
-            # Static hosts answer so for missing files. With a login it may mean a lack of
-            # permission, and another index must not supply a private project instead.
+        if not self._pages.is_missing(answer, url):
+            raise unexpected(answer.status, answer.url)
+        if answer.status == 403:
             self._note(f"{self.name} answered 403 for {name}, so {name} counts as missing")
-            return None
-        raise unexpected(answer.status, answer.url)
+        return None
 
     def stamp(self, name: NormalizedName) -> str | None:
         """Return the stamp of a project's page; None: the page must be read."""
