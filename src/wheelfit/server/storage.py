@@ -69,7 +69,7 @@ def open_storage(
         raise InvalidConfiguration(
             "a web server is not a storage that can be written to",
             where=redact(without_options(url)),
-            hint="name a folder, or s3://bucket/prefix with options after a ?, as "
+            hint="name a folder, or s3://bucket/prefix with options in a query, as "
             "endpoint=https://storage.example.org",
         )
     try:
@@ -101,7 +101,7 @@ def open_storage(
             f"this is not the URL of a storage: {first_line(error)}",
             where=where,
             hint=credentials_hint(error, where)
-            or "name s3://bucket/prefix with options after a ?, as "
+            or "name s3://bucket/prefix with options in a query, as "
             "endpoint=https://storage.example.org",
         ) from None
 

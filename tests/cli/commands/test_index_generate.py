@@ -150,6 +150,8 @@ def test_invalid_folders_and_urls(run: Runner, dist: Path, tmp_path: Path) -> No
         assert "is not the URL of a storage" in result.err
     result = run("index", "generate", dist, "--to", "https://wheels.example.org/", code=1)
     assert "is not a storage that can be written to" in result.err
+    assert "a query, as endpoint=https://storage.example.org" in result.err
+    assert "****" not in result.err
     assert "endpoint=https://storage.example.org" in result.err
 
 
