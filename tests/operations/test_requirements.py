@@ -160,8 +160,8 @@ class TestWords:
     @pytest.mark.parametrize(
         ("name", "hint"),
         [
-            ("pylock.toml", "`wheelfit sync {path}` installs it"),
-            ("pylock.dev.toml", "`wheelfit sync {path}` installs it"),
+            ("pylock.toml", "`wheelfit sync --inexact {path}` installs it"),
+            ("pylock.dev.toml", "`wheelfit sync --inexact {path}` installs it"),
             ("uv.lock", "uv export --format pylock.toml"),
             ("poetry.lock", "poetry export --format pylock.toml"),
             ("pdm.lock", "pdm export --format pylock"),

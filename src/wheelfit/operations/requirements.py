@@ -252,7 +252,9 @@ def _lock_hint(path: str) -> str:
     from wheelfit.locking.document import conversion_hint, is_lock_name
 
     name = PurePath(path).name
-    return f"`wheelfit sync {path}` installs it" if is_lock_name(name) else conversion_hint(name)
+    if is_lock_name(name):
+        return f"`wheelfit sync --inexact {path}` installs it; without --inexact others are removed"
+    return conversion_hint(name)
 
 
 def _read(name: str) -> str:
