@@ -13,7 +13,7 @@ import pytest
 from wheelfit.server.hosting.client import ServerAdministration, is_index_server
 from wheelfit.server.hosting.error_responses import error_response
 from wheelfit.server.messages import Request
-from wheelfit_runtime.errors import InvalidPage, Unreachable, UserError
+from wheelfit_runtime.errors import InvalidConfiguration, InvalidPage, Unreachable, UserError
 
 
 @contextmanager
@@ -75,3 +75,19 @@ def test_hints(hint: str | None) -> None:
     assert (told.value.where, told.value.hint) == ("stage 1", hint)
     plain = b"".join(error_response(Request("GET", "/"), 400, error).body).decode()
     assert plain == "stage 1: the stage is open\n" + (f"{hint}\n" if hint else "")
+
+
+@pytest.mark.parametrize("token", ["wheelfit-x\n", "wheelfit x", "wheelfit-\u0444"])
+def test_malformed_token(token: str) -> None:
+    """A token that no header can have is reported as such, before any request."""
+    with pytest.raises(InvalidConfiguration, match="token"):
+        ServerAdministration("http://127.0.0.1:9", token).stages()
+
+
+def test_long_response(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A response that is cut is not reported as that of another server."""
+    monkeypatch.setattr("wheelfit.server.hosting.client._MAX_SIZE", 10)
+    body = b'{"stages": []}'
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+    with answering(answer) as url, pytest.raises(InvalidPage, match="response is too long"):
+        ServerAdministration(url, "token").stages()

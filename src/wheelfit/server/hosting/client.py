@@ -84,6 +84,11 @@ class ServerAdministration:
                 where=parts.hostname,
                 hint="set WHEELFIT_INDEX_TOKEN",
             )
+        if not token.isascii() or not token.isprintable() or " " in token:
+            raise InvalidConfiguration(
+                "the token has characters that no token has, as a space or the end of a line",
+                hint="set WHEELFIT_INDEX_TOKEN to the token alone",
+            )
         if parts.scheme == "http" and not is_loopback(parts.hostname):
             raise InvalidConfiguration(
                 "a token is not sent over plain HTTP", where=parts.hostname, hint="use https"
@@ -176,7 +181,12 @@ class ServerAdministration:
         request = Request(url, data, self._headers, method=method)  # noqa: S310 - it is http(s)
         try:
             with self._opener.open(request, timeout=_TIMEOUT) as response:
-                content = json.loads(response.read(_MAX_SIZE))
+                received = response.read(_MAX_SIZE + 1)
+            if len(received) > _MAX_SIZE:
+                raise InvalidPage(
+                    "the response is too long", where=self._url, hint="request fewer entries"
+                )
+            content = json.loads(received)
         except HTTPError as error:
             with error:
                 raise _error_of(error.code, _read_body(error), self._url) from None

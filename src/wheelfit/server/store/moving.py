@@ -15,7 +15,13 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wheelfit.core.strict_json import shortened
-from wheelfit.server.store.blobs import FILE_MODE, Blobs, make_folder, reporting_disk_errors
+from wheelfit.server.store.blobs import (
+    FILE_MODE,
+    Blobs,
+    check_digest,
+    make_folder,
+    reporting_disk_errors,
+)
 from wheelfit.server.store.database import MIGRATIONS, Database, Execute, Row, Value, insert
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.wheels.atomic_write import new_file, write_all
@@ -82,7 +88,7 @@ def check_export(folder: Path) -> dict[str, int]:
     :raises FileProblem: there is no export, or one of a newer wheelfit.
     """
     return {
-        str(row.get("sha256")): int(row.get("size") or 0)
+        str(row["sha256"]): int(row.get("size") or 0)
         for table, row in _read(folder / RECORDS)
         if table == _FILE_TABLE
     }
@@ -224,6 +230,8 @@ def _read(path: Path) -> Iterator[tuple[str, dict[str, Value]]]:
                 entry = json.loads(line)
                 kinds = tables[entry["table"]]
                 values = {name: _value(value, kinds[name]) for name, value in entry["row"].items()}
+                if entry["table"] == _FILE_TABLE:
+                    check_digest(entry["row"]["sha256"])
                 yield entry["table"], values
     except (FileNotFoundError, NotADirectoryError) as error:
         raise FileProblem(
@@ -234,7 +242,7 @@ def _read(path: Path) -> Iterator[tuple[str, dict[str, Value]]]:
         raise FileProblem(
             f"the file cannot be read: {os_reason(error)}", where=str(path)
         ) from error
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise FileProblem(f"the file is not an export: {error}", where=str(path)) from None
 
 
@@ -249,7 +257,7 @@ def _text(value: Any) -> str | None:
 def _value(value: object, kind: str) -> Value:
     if value is None:
         return None
-    if kind == "{number}" and isinstance(value, int):
+    if kind == "{number}" and isinstance(value, int) and value.bit_length() < 64:
         return value
     if kind == "{number}" or not isinstance(value, str):
         raise TypeError(f"{shortened(repr(value), 40)} does not have the type of its column")
