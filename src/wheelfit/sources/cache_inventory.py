@@ -48,6 +48,7 @@ KINDS = (
 """The kinds of entries, by the names of the folders: archives, unpacked wheels, small entries."""
 RECORDS = "hashes"
 """The kind that cannot be fetched again: it is removed only on explicit request."""
+_MAX_DOCUMENT_SIZE = 1 << 20
 LAYOUT = 1
 """The number after the hyphen in the names of the folders, by the version of their layout."""
 _FOLDER = re.compile(rf"({'|'.join(KINDS)})-(\d{{1,6}})")
@@ -343,43 +344,48 @@ def _entry(kind: str, layout: int, path: Path) -> InventoryEntry | None:
 
 
 def _name_of_unpacked(folder: Path) -> CachedWheelName | None:
-    import json
-
     release = release_of(folder)
     if release is None or "/" in release or "\\" in release:
         return None
     label = None
     document = folder / TREE / f"{release}.dist-info" / "variant.json"
-    with suppress(OSError, ValueError, TypeError, AttributeError), document.open("rb") as file:
-        (label,) = json.loads(file.read(1 << 20))["variants"]
+    with suppress(OSError), document.open("rb") as file:
+        label = _label_in(file.read(_MAX_DOCUMENT_SIZE))
     return _wheel_name(release, label)
 
 
 def _name_of_archive(path: Path) -> CachedWheelName | None:
-    import json
-    import zipfile
+    from wheelfit.wheels.zip_archive import ZipArchive
 
+    label = None
     try:
-        with zipfile.ZipFile(path) as archive:
+        with ZipArchive(path, where=str(path), lenient=True) as archive:
             dist_info = next(
                 name.partition("/")[0]
-                for name in reversed(archive.namelist())
+                for name in reversed(archive.names())
                 if name.endswith(".dist-info/METADATA") and name.count("/") == 1
             )
-            label = None
-            with suppress(KeyError, ValueError, TypeError, AttributeError):
-                if archive.getinfo(f"{dist_info}/variant.json").file_size < 1 << 20:
-                    (label,) = json.loads(archive.read(f"{dist_info}/variant.json"))["variants"]
-    except (OSError, ValueError, StopIteration, zipfile.BadZipFile, RuntimeError):
+            document = f"{dist_info}/variant.json"
+            if document in archive and archive.member(document).size < _MAX_DOCUMENT_SIZE:
+                label = _label_in(archive.read(document))
+    except (WheelfitError, StopIteration):
         return None
     return _wheel_name(dist_info.removesuffix(".dist-info"), label)
 
 
-def _wheel_name(release: str, label: object) -> CachedWheelName:
+def _label_in(document: bytes) -> str | None:
+    """Return the label in a ``variant.json``; None if it cannot be read."""
+    import json
+
+    with suppress(ValueError, TypeError, LookupError, RecursionError):
+        (label,) = json.loads(document)["variants"]
+        return label if isinstance(label, str) else None
+    return None
+
+
+def _wheel_name(release: str, label: str | None) -> CachedWheelName:
     name, _, version = release.partition("-")
-    return CachedWheelName(
-        canonicalize_name(name), version, label if isinstance(label, str) else None
-    )
+    return CachedWheelName(canonicalize_name(name), version, label)
 
 
 def _digest(path: Path, algorithm: str, advance: Callable[[int], None]) -> bytes:

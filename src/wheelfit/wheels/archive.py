@@ -103,8 +103,7 @@ class WheelArchive(ZipArchive):
 
     def _check_format(self) -> None:
         """Check the version of the wheel format."""
-        text = self.read(f"{self.dist_info}/WHEEL")
-        version = header_value(text, "Wheel-Version")
+        version = header_value(self.read(f"{self.dist_info}/WHEEL"), "Wheel-Version")
         if version is None or version.partition(".")[0] != "1":
             fault = f"the Wheel-Version is {version}, and this version of wheelfit reads 1.x"
             if not self._lenient:

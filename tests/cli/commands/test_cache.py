@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -477,6 +478,21 @@ class TestVerification:
         assert not page.exists()
         assert not wheel.exists()
         assert (tmp_path / "one" / "plain").exists()
+
+    def test_damaged_names(self, cache_command: CacheCommand, cache: Path) -> None:
+        """A wheel is listed and removed though its ``variant.json`` is damaged."""
+        for path in entries(cache, "wheels"):
+            with zipfile.ZipFile(path) as archive:
+                members = [name for name in archive.namelist() if name.endswith("variant.json")]
+                offsets = [archive.getinfo(name).header_offset + 30 + len(name) for name in members]
+            for offset in offsets:
+                data = bytearray(path.read_bytes())
+                data[offset : offset + 20] = b"\xff" * 20
+                path.write_bytes(data)
+        for document in cache.rglob("tree/*.dist-info/variant.json"):
+            document.write_bytes(b"{}")
+        assert {wheel["label"] for wheel in cache_command("list")["wheels"]} == {None}
+        assert "wheels" in {one["kind"] for one in cache_command("verify", code=4)["damaged"]}
 
     def test_damaged_unpacked_wheels(self, cache_command: CacheCommand, cache: Path) -> None:
         """A damaged manifest, a missing file and a changed file are reported."""
