@@ -199,7 +199,7 @@ class Proxy:
             page.has_variants
             or page.needs_rewriting
             or upstream.needs_proxy(page.url)
-            or not _has_media_type(page.content_type, media_type)
+            or (media_type != JSON and "html" not in page.content_type)
         )
         if not must_be_written:
             return _forward_page(request, page)
@@ -349,11 +349,6 @@ class Proxy:
 
 def _normalise(name: str) -> NormalizedName:
     return canonicalize_name(name, validate=True)
-
-
-def _has_media_type(content_type: str, media_type: str) -> bool:
-    """Return whether a page has an accepted type."""
-    return media_type == JSON or "html" in content_type
 
 
 def _forward_page(request: Request, page: RawPage) -> Response:
