@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 from packaging.utils import canonicalize_name
-from server.proxy.behind import CUDA, LINUX_TAG, PIP, Behind, body, release
+from server.proxy.behind import CUDA, JSON, LINUX_TAG, PIP, Behind, body, release
 
 from wheelfit.server.offering import OfferRules
 from wheelfit.server.proxy.application import Proxy
@@ -18,6 +18,7 @@ from wheelfit.server.proxy.upstream import BridgedUpstream, FolderUpstream, Upst
 from wheelfit.sources.open import open_web
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.settings import SourceSettings
+from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
 
 SOME = canonicalize_name("some")
@@ -137,3 +138,15 @@ def test_yanked_in_an_index_of_a_family(monkeypatch: pytest.MonkeyPatch) -> None
     assert before is not None
     assert after is not None
     assert before.digest != after.digest
+
+
+def test_index_in_html(tmp_path: Path) -> None:
+    """A client that accepts JSON alone gets JSON of an index that has HTML alone."""
+    wheel = build_wheel(tmp_path, "plain", "1.0")
+    with RecordingIndex(tmp_path) as index, Behind(index.url, mode="full") as behind:
+        index.faults.html_only = True
+        answer = behind.ask("/simple/plain/", {"accept": JSON})
+        assert answer.headers["content-type"] == JSON
+        assert wheel.name in behind.page("plain")
+        both = behind.ask("/simple/plain/", {"accept": f"{JSON}, text/html;q=0.1"})
+        assert "html" in both.headers["content-type"]  # which is forwarded

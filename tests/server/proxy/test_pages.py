@@ -347,7 +347,7 @@ class TestUnchangedPages:
         pages["/root/simple/a/"] = self.page_of(text, kind)
         url = f"{index.origin}/root/simple/"
         with Behind(url, mode="full") as behind:
-            answer = behind.ask("/simple/a/")
+            answer = behind.ask("/simple/a/", {"accept": f"{JSON}, text/html;q=0.1"})
             from wheelfit.sources.simple_api import parse_page
 
             page = parse_page(body(answer), kind, "http://proxy.example/secret/simple/a/", "a")  # type: ignore[arg-type]

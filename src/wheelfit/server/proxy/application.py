@@ -186,7 +186,8 @@ class Proxy:
         if options.mode == "additive" and client.writes_uv_lock and not self._allows_uv_locks:
             return not_found("variants are not written into uv.lock; uv pip install takes them")
         profile = self._profiles(options.profile)
-        media_type = choose_type(request.headers.get("accept"))
+        accept = request.headers.get("accept") or "*/*"
+        media_type = choose_type(accept)
         if media_type is None:
             return not_acceptable()
         upstream_and_page = self._find(normalised, html=media_type != JSON)
@@ -199,7 +200,7 @@ class Proxy:
             page.has_variants
             or page.needs_rewriting
             or upstream.needs_proxy(page.url)
-            or (media_type != JSON and "html" not in page.content_type)
+            or not _is_accepted(page.content_type, media_type, accept)
         )
         if not must_be_written:
             return _forward_page(request, page)
@@ -349,6 +350,16 @@ class Proxy:
 
 def _normalise(name: str) -> NormalizedName:
     return canonicalize_name(name, validate=True)
+
+
+def _is_accepted(content_type: str, media_type: str, accept: str) -> bool:
+    """Return whether a page has an accepted type.
+
+    :param media_type: the preferred type of an ``Accept`` header.
+    """
+    if "html" not in content_type:
+        return media_type == JSON
+    return media_type != JSON or choose_type(f"{accept}, {JSON};q=0") is not None
 
 
 def _forward_page(request: Request, page: RawPage) -> Response:
