@@ -23,6 +23,7 @@ from wheelfit.installation.plan import Plan
 from wheelfit.resolution.resolution import Pin
 from wheelfit.sources.progress import NoProgress
 from wheelfit.testing.wheels import add_member, release_document, unpack_wheel
+from wheelfit.wheels.native_file_system import NativeFileSystem
 from wheelfit.wheels.record import format_record, parse_record, row_for
 from wheelfit_runtime.errors import (
     EnvironmentUnavailable,
@@ -344,6 +345,15 @@ class TestConflicts:
         bench.add("a", "1", files={"m": "file", "n/x.py": ""})
         assert refused(bench.wheel("b", "1", files={"m/x.py": ""})).reference == "file-conflict"
         assert refused(bench.wheel("c", "1", files={"n": ""})).reference == "file-conflict"
+
+    def test_file_as_folder_in_another_spelling(
+        self, refused: Refused, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Where case is ignored, a file of another spelling is in the way too, and is named."""
+        bench.add("a", "1", files={"M": ""})
+        monkeypatch.setattr(NativeFileSystem, "is_case_sensitive", lambda *_: False)
+        error = refused(bench.wheel("b", "1", files={"m/sub/x.py": ""}))
+        assert f"{bench.site / 'M'} belongs to a 1" in error.message
 
     @pytest.mark.parametrize("order", [1, -1])
     def test_file_as_folder_in_one_change(self, refused: Refused, bench: Bench, order: int) -> None:

@@ -16,6 +16,7 @@ from wheelfit.installation.apply import Applied
 from wheelfit.installation.environment import Environment
 from wheelfit.installation.installed import Installed
 from wheelfit.installation.uninstall import uninstall
+from wheelfit.wheels.native_file_system import NativeFileSystem
 
 EVERYTHING = {
     "demo/__init__.py": "",
@@ -240,6 +241,19 @@ class TestStays:
         assert shared.exists()
         remove(bench.environment, "b")
         assert not shared.parent.exists()
+
+    def test_shared_in_another_spelling(
+        self, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Where case is ignored, a file that another distribution spells otherwise stays."""
+        bench.add("crypto", "1", files={"crypto/x.py": "", "crypto/own.py": ""})
+        bench.add("pycrypto", "1", files={"Crypto/X.py": ""})
+        monkeypatch.setattr(NativeFileSystem, "is_case_sensitive", lambda *_: False)
+        done = remove(bench.environment, "crypto")
+        assert [path.name for path in (bench.site / "crypto").iterdir()] == ["x.py"]
+        assert done.notes == (
+            f"{bench.site / 'crypto/x.py'} stays: another distribution has it too",
+        )
 
     def test_bytecode_of_shared_modules(self, bench: Bench) -> None:
         """The bytecode of a module that stays, which its other owner may record, stays too."""

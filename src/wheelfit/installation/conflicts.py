@@ -350,7 +350,11 @@ class _ExistingFiles:
             parent, name = os.path.split(folder)
             names = self._listing(parent)
             if names is not None:
-                obstacle = self._unless_removed(folder) if name in names else None
+                spelled = next(
+                    (other for other in names if self._key(other) == self._key(name)), ""
+                )
+                path = os.path.join(parent, spelled)  # noqa: PTH118
+                obstacle = self._unless_removed(path) if spelled else None
             else:
                 obstacle = self._obstacle_above(parent) if name else None
             self._obstacles[folder] = obstacle

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from wheelfit.errors import NotRemovable
 from wheelfit.installation.environment_folders import LOCK_FILE, WORKPLACE, is_below
 from wheelfit.installation.steps import FolderListing
+from wheelfit.wheels.native_file_system import NATIVE
+from wheelfit.wheels.paths import fold_name
 from wheelfit.wheels.record import parse_record
 from wheelfit.wheels.reserved_files import (
     why_reserved_below_prefix,
@@ -32,7 +34,7 @@ from wheelfit_runtime.errors import InvalidWheel, os_reason
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from pathlib import Path
 
     from packaging.utils import NormalizedName
@@ -156,7 +158,9 @@ def plan_removal(
         raise NotRemovable(
             f"{installed} cannot be removed: {error.message}", where=error.where
         ) from None
-    shared = _shared_with_others(recorded, others, real)
+    # On file systems that ignore case, another distribution may have the file in another spelling.
+    key = str if NATIVE.is_case_sensitive(installed.location) else fold_name
+    shared = _shared_with_others(recorded, others, real, key)
     rules = OwnershipRules(environment, own=installed.path, real=real)
     files: dict[str, set[str]] = {}
     notes = []
@@ -166,14 +170,14 @@ def plan_removal(
             recorded.setdefault(folder, {}).update(dict.fromkeys(filenames))
     for folder, names in recorded.items():
         is_free = rules.accepts_any_name(folder)
-        shared_names = shared.get(real.folder(folder), set())
+        shared_names = shared.get(key(real.folder(folder)), set())
         listing = read_folder(folder) or FolderListing()
         staying = set()
         # Without restrictions no name needs a check of its own.
         for name in () if is_free and not shared_names else names:
             path = f"{folder}{os.sep}{name}"
             reason = None if is_free else rules.reason_against(path)
-            if reason is None and name in shared_names:
+            if reason is None and key(name) in shared_names:
                 reason = "another distribution has it too"
             if reason is _OUTSIDE and os.path.lexists(path):
                 # Skipping such a row would hide other faults of this RECORD.
@@ -293,22 +297,26 @@ class RealPaths:
 
 
 def _shared_with_others(
-    recorded: _Folders, others: Iterable[Installed], real: RealPaths
+    recorded: _Folders, others: Iterable[Installed], real: RealPaths, key: Callable[[str], str]
 ) -> Mapping[str, set[str]]:
-    """Return the names of files that others record too, by folder with links followed."""
+    """Return the names of files that others record too, by folder with links followed.
+
+    :param key: returns a name or path as it is compared, also for the result.
+    """
     own_files: dict[str, set[str]] = {}
     shared: dict[str, set[str]] = {}
     for other in others:
         if not own_files:
             for folder, names in recorded.items():
-                own_files.setdefault(real.folder(folder), set()).update(names)
+                own_files.setdefault(key(real.folder(folder)), set()).update(map(key, names))
         try:
             other_files = _folders_in_record(other.path / "RECORD", other.path)
         except InvalidWheel:
             continue  # its files are unknown
         for folder, names in other_files.items():
-            real_folder = real.folder(folder)
-            if common_names := own_files.get(real_folder, set()).intersection(names):
+            real_folder = key(real.folder(folder))
+            own_names = own_files.get(real_folder)
+            if own_names and (common_names := own_names.intersection(map(key, names))):
                 shared.setdefault(real_folder, set()).update(common_names)
     return shared
 
