@@ -61,7 +61,8 @@ def test_yank_and_delete(run: Runner, place: str, store: Path) -> None:
     assert "cannot be used again" in run("index", "delete", "--at", place, one, code=7).err
     run("index", "delete", "--at", place, one, "--yes")
     assert names(store) == {two: None}
-    run("index", "yank", "--at", place, "other", code=1)
+    refused = run("index", "yank", "--at", place, "some>=2", code=1).err
+    assert "a release as NAME==VERSION" in refused
 
 
 def test_project_status(run: Runner, place: str, store: Path) -> None:

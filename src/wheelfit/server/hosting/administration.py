@@ -224,7 +224,11 @@ def select_files(
                 store, canonicalize_name(name), version if is_release else None
             )
         if not files or not may_read(files[0].project):
-            raise FileProblem("the index has no such file, release or project", where=text[:200])
+            raise FileProblem(
+                "the index has no such file, release or project",
+                where=text[:200],
+                hint="name a file, a release as NAME==VERSION, or a project",
+            )
         selected |= {file.filename: file for file in files}
     return tuple(selected.values())
 
