@@ -42,7 +42,13 @@ def test_program(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "noted"), [("sys.exit(1)", False), ("print('?')", True), ("print('[]')", True)]
+    ("body", "noted"),
+    [
+        ("sys.exit(1)", False),
+        ("print('?')", True),
+        ("print('[]')", True),
+        ("sys.exit('error: unrecognized arguments: --mode=creds --output=json')", True),
+    ],
 )
 def test_program_without_answer(tmp_path: Path, body: str, noted: bool) -> None:  # noqa: FBT001
     """No password is not a problem; an answer that is not understood is noted."""

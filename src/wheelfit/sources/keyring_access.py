@@ -115,6 +115,8 @@ class KeyringProgram:
             self._note(f"keyring is not used: {type(error).__name__}")
             return None
         if run.returncode != 0:
+            if b"--mode=creds" in run.stderr:  # an unknown option
+                self._note("keyring is not used: the program is older than version 25.2.1")
             return None
         try:
             answer = json.loads(run.stdout)
