@@ -13,7 +13,7 @@ from wheelfit.sources.certificates import verifying_context
 from wheelfit.sources.client import Answer
 from wheelfit.sources.memory_cache import MemoryCache
 from wheelfit.sources.urllib3_transport import Urllib3Transport
-from wheelfit_runtime.errors import UnexpectedStatus, Unreachable
+from wheelfit_runtime.errors import InvalidPage, UnexpectedStatus, Unreachable
 
 CERTIFICATES = Path(__file__).parent / "certificates"
 
@@ -236,6 +236,8 @@ class TestSharedPages:
 
         def parse(answer: Answer) -> str:
             read.append(answer.body)
+            if answer.body == b"\xff":
+                raise InvalidPage("not a page")
             return answer.body.decode()
 
         shared = SharedPages[str](pages, MemoryCache(1 << 20, lambda page: len(page[1])), **options)
@@ -278,6 +280,20 @@ class TestSharedPages:
             clock.now += 30
         with pytest.raises(UnexpectedStatus):
             get(url)
+
+    def test_an_invalid_page_is_no_failure_of_the_server(
+        self, server: Any, pages: Any, clock: Clock
+    ) -> None:
+        """While one page cannot be read, changes of others are noticed at once."""
+        content = versioned(server)
+        get, _ = self.shared(pages, stale=60.0)
+        get(f"{server.url}/p")
+        server.replies["/q"] = server.reply(b"\xff")
+        clock.now += 1
+        with pytest.raises(InvalidPage):
+            get(f"{server.url}/q")
+        content[0] = b"two"
+        assert get(f"{server.url}/p")[1] == "two"
 
     def test_a_refusal_is_no_failure(self, server: Any, pages: Any, clock: Clock) -> None:
         """A page that may not be read any more is not given from memory."""

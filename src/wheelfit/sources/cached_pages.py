@@ -385,8 +385,10 @@ class SharedPages(Generic[_T]):
         if cached is not None and self._pages.is_usable(cached[0]):
             self._memory.put(key, cached)
             return cached
-        failure = self._failure
-        if failure and self._is_recent(failure[0], _FAILURE_PAUSE) and self._may_serve(cached):
+        since, failure = self._failure or (0.0, None)
+        # A server with one invalid page still answers requests for others.
+        is_paused = not isinstance(failure, InvalidPage | None)
+        if is_paused and self._is_recent(since, _FAILURE_PAUSE) and self._may_serve(cached):
             return cached
         try:
             with self._fetching():
