@@ -395,6 +395,26 @@ def test_content_sent_twice_at_once(host: SessionHost, wheels: list[Path]) -> No
     assert wheels[0].name in host.names()
 
 
+def test_sent_again_after_it_was_cancelled(host: SessionHost, wheels: list[Path]) -> None:
+    """The end of a cancelled upload leaves a later one of the same file as it is."""
+    session = read(host.create(), 201)
+    upload = read(host.begin(session, wheels[0]), 202)
+    link = upload["links"]["file-upload-session"]
+
+    def replace_it() -> None:
+        assert host.call("DELETE", link).status == 204
+        host.send(session, wheels[0])
+
+    headers = {"content-type": "application/octet-stream", "authorization": basic(host.publisher)}
+    path = upload["mechanism"]["file_url"].removeprefix(ORIGIN)
+    body = InterruptedBody(wheels[0].read_bytes(), replace_it)
+    answer = host.index(Request("POST", path, headers, origin=ORIGIN, body=body))
+    assert "cancelled meanwhile" in read(answer, 409)["title"]
+    assert host.call("DELETE", link).status == 204
+    assert read(host.call("POST", session["links"]["publish"], API_METADATA), 201)
+    assert wheels[0].name in host.names()
+
+
 def test_cancelled_while_it_is_published(host: SessionHost) -> None:
     """A session that is cancelled meanwhile is not published, and its name stays free."""
     session = read(host.create(), 201)

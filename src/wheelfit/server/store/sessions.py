@@ -135,7 +135,9 @@ class Sessions:
             if any(status in ("pending", "received") for (status,) in rows):
                 message = "an upload of this file is under way; cancel it first"
                 raise single_refusal("upload-unfinished", message, name)
-            _cancel(execute, session, name)
+            execute("UPDATE upload SET status = 'canceled' WHERE session = ? AND filename = ?",
+                    (session, name))  # fmt: skip
+            execute("DELETE FROM file WHERE filename = ? AND stage = ?", (name, session))
             values = {**asdict(upload), "hashes": json.dumps(dict(upload.hashes))}
             insert(execute, "upload", **values)
 
@@ -155,13 +157,22 @@ class Sessions:
                     (provenance, upload.filename, upload.session))  # fmt: skip
 
     def cancel(self, upload: SessionUpload) -> None:
-        """Cancel an upload, and delete its file."""
+        """Cancel an upload, and delete its file, unless another upload has sent it again."""
+        name, session = upload.filename, upload.session
         with self._database.writing() as execute:
-            if execute("SELECT 1 FROM stage WHERE id = ?", (upload.session,)):
-                _cancel(execute, upload.session, upload.filename)
-                (project,) = project_of_session(execute, upload.session)
-                add_entries(execute, self._actor, "delete", [(project, upload.filename)],
-                     f"from stage {upload.session}")  # fmt: skip
+            if execute("SELECT 1 FROM stage WHERE id = ?", (session,)):
+                execute("UPDATE upload SET status = 'canceled' WHERE id = ?", (upload.id,))
+                sent_again = execute(
+                    "SELECT 1 FROM upload WHERE session = ? AND filename = ?"
+                    " AND status IN ('received', 'completed')",
+                    (session, name),
+                )
+                if sent_again:
+                    return
+                execute("DELETE FROM file WHERE filename = ? AND stage = ?", (name, session))
+                (project,) = project_of_session(execute, session)
+                add_entries(execute, self._actor, "delete", [(project, name)],
+                     f"from stage {session}")  # fmt: skip
 
     def extend(self, id_: str, expires: str) -> None:
         """Extend the life of a session; an earlier time changes nothing."""
@@ -194,12 +205,6 @@ def _upload(
     id_: str, session: str, filename: str, size: int, hashes: str, status: UploadStatus
 ) -> SessionUpload:
     return SessionUpload(id_, session, filename, size, json.loads(hashes), status)
-
-
-def _cancel(execute: Execute, session: str, filename: str) -> None:
-    execute("UPDATE upload SET status = 'canceled' WHERE session = ? AND filename = ?",
-            (session, filename))  # fmt: skip
-    execute("DELETE FROM file WHERE filename = ? AND stage = ?", (filename, session))
 
 
 def end_session(execute: Execute, stage: str, status: SessionStatus) -> None:
