@@ -68,6 +68,8 @@ class Jobs:
     """Those of other platforms."""
     default: str
     """The version of the default Python."""
+    wheels: tuple[WheelToBuild, ...] = ()
+    """The requested wheels, without a matrix; they may have properties of options."""
 
 
 def select_jobs(
@@ -97,7 +99,7 @@ def select_jobs(
     default = "{}.{}".format(*interpreter.version) + ("t" if is_free_threaded else "")
     if matrix is None:
         jobs = tuple(Job(choice.label, default, ANY) for choice in choices)
-        return Jobs(jobs, (), default)
+        return Jobs(jobs, (), default, tuple(choices))
     if request.python is not None and not request.only_python:
         jobs = matrix.only(pythons=[default])
     else:
@@ -263,7 +265,8 @@ def _items(
         for job in jobs.here:
             if job.python == version:
                 by_label.setdefault(job.label, []).append(job)
-        for order in orders([_wheel_to_build(group[0], source) for group in by_label.values()]):
+        wheels = jobs.wheels or [_wheel_to_build(group[0], source) for group in by_label.values()]
+        for order in orders(wheels):
             own = replace(order, project=share(order.project))
             items.append(BuildItem(own, version, options, dict(context.environ), target, problem))
             jobs_of_items.append(

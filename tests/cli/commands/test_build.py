@@ -287,7 +287,7 @@ class TestSelection:
         assert "no [variant] table" in result.err
         builder.build("--null", "--provider", "x86_64=x86-64-variant-provider<1")
         assert builder.document("null")["variants"] == {"null": {}}
-        builder.build("--null", "--provider", "nvidia", "-j", "1")
+        builder.build("--null", "--provider", "nvidia")
         provider = builder.document("null")["providers"]["nvidia"]
         assert provider["plugin-api"] == "nvidia_variant_provider.plugin:NvidiaVariantPlugin"
         assert "the project lists none" in builder.build("--all", code=2).err

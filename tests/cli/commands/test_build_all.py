@@ -294,6 +294,17 @@ def test_parallel_build_without_a_matrix(builder: Builder) -> None:
     assert builder.build("--only-python", HERE, code=2).error["code"] == "usage"
 
 
+def test_parallel_build_of_a_property(builder: Builder, run: Runner) -> None:
+    """Several processes can build a variant that options define, without a table."""
+    text = (builder.project / "pyproject.toml").read_text().partition("[variant")[0]
+    (builder.project / "pyproject.toml").write_text(text)
+    words = ("-p", "x86_64::level::v3", "--provider", "x86_64", "--plain", "--variant", "fast")
+    fixed = ("--no-index", "--no-isolation", "-j", "2", "-o", builder.dist)
+    run("build", builder.project, *words, *fixed)
+    names = {path.name for path in builder.dist.glob("*.whl")}
+    assert names == {"demo-1.0-py3-none-any.whl", "demo-1.0-py3-none-any-fast.whl"}
+
+
 def test_build_record_of_another_user(
     builder: Builder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
