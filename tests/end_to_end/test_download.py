@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -109,6 +110,18 @@ def test_failed_download(run: Runner, index: RecordingIndex, tmp_path: Path) -> 
     assert error["message"] == "another file of this name exists"
     assert names(tmp_path / "out") == ["small-1.0-py3-none-any.whl"]
     assert (tmp_path / "out" / "small-1.0-py3-none-any.whl").read_text() == "mine"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions are others there")
+@pytest.mark.parametrize("words", [[], ["--no-cache-dir"]])
+def test_others_may_read_the_files(
+    run: Runner, index: RecordingIndex, tmp_path: Path, words: list[str]
+) -> None:
+    """The files have the usual permissions, whether the cache keeps them or not (as in pip)."""
+    run("download", "-i", index.url, "-d", "out", *words, "small")
+    (tmp_path / "usual").touch()
+    usual = (tmp_path / "usual").stat().st_mode
+    assert {path.stat().st_mode for path in (tmp_path / "out").iterdir()} == {usual}
 
 
 def test_files_are_copies(run: Runner, index: RecordingIndex, tmp_path: Path) -> None:
