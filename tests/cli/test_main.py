@@ -15,7 +15,13 @@ import pytest
 from cli.running import Runner
 from sampled_cases import sampled
 
-from wheelfit.cli.commands import COMMANDS, FIRST_COMMANDS, find_command, working_commands
+from wheelfit.cli.commands import (
+    COMMANDS,
+    FIRST_COMMANDS,
+    OTHER_NAMES,
+    find_command,
+    working_commands,
+)
 from wheelfit.cli.main import main
 from wheelfit.cli.options.first_options import FIRST_OPTIONS
 from wheelfit_runtime import __version__
@@ -148,10 +154,21 @@ def test_usage_line(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+@pytest.mark.parametrize("name", OTHER_NAMES)
+def test_names_of_other_tools(run: Runner, name: str) -> None:
+    """What is offered for a name of another tool exists, and the name does not."""
+    assert name not in COMMANDS
+    command, *options = OTHER_NAMES[name].split()
+    text = run(command, "--help", "all").out
+    assert all(option in text for option in options)
+
+
 @pytest.mark.parametrize(
     ("words", "message", "hint"),
     [
         (["instal"], "unknown command 'instal'", "did you mean 'install'?"),
+        (["outdated"], "unknown command 'outdated'", "did you mean 'list --outdated'?"),
+        (["update"], "unknown command 'update'", "did you mean 'lock --upgrade'?"),
         (["zzz"], "unknown command 'zzz'", "`wheelfit --help` lists the commands"),
         (["index", "generat"], "unknown command 'index generat'", "did you mean 'generate'?"),
         (["index", "token", "lst"], "unknown command 'index token lst'", "did you mean 'list'?"),

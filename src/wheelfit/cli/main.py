@@ -14,7 +14,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
-from wheelfit.cli.commands import COMMANDS, FIRST_COMMANDS, find_command
+from wheelfit.cli.commands import COMMANDS, FIRST_COMMANDS, OTHER_NAMES, find_command
 from wheelfit.errors import InternalError, UsageError
 from wheelfit_runtime import __version__
 from wheelfit_runtime.errors import FileProblem, WheelfitError, os_reason
@@ -124,6 +124,8 @@ def _unknown(names: Sequence[str], word: str, commands: Mapping[str, str]) -> Us
     options = {"help": "--help", **({} if names else {"version": "--version"})}
     candidates = options if word.startswith("-") else {name: name for name in commands}
     matches = [candidates[name] for name in get_close_matches(word.lstrip("-"), candidates, n=1)]
+    if not names and word in OTHER_NAMES:
+        matches = [OTHER_NAMES[word]]
     program = " ".join(["wheelfit", *names])
     name = " ".join([*names, word])
     return UsageError(

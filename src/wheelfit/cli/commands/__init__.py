@@ -53,6 +53,17 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 """The top-level commands in the order of ``--help``: the module beside this one that defines each
 in its ``COMMANDS``, and a summary."""
 
+OTHER_NAMES: Mapping[str, str] = {
+    "compile": "lock",
+    "exec": "run",
+    "new": "init",
+    "outdated": "list --outdated",
+    "update": "lock --upgrade",
+    "upgrade": "install --upgrade",
+    "upload": "publish",
+}
+"""What other tools call a command, and its name here."""
+
 FIRST_COMMANDS: Mapping[str, tuple[str, ...]] = {
     "Install": ("install", "uninstall", "list", "venv"),
     "Work on a project": ("add", "lock", "sync"),
