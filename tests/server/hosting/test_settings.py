@@ -127,3 +127,22 @@ def test_alternate_locations(tmp_path: Path) -> None:
     for wrong in ('tracks = "x"', "[tracks]\ntorch = 1", '[tracks]\ntorch = "file:///x"'):
         with pytest.raises(InvalidConfiguration):
             settings_of(tmp_path, wrong)
+
+
+def test_text_instead_of_a_table(tmp_path: Path) -> None:
+    """A known table of the wrong type is not reported as unknown, nor is any table left out."""
+    file = tmp_path / "server.toml"
+    for content in ('owners = "x"', 'webhook = "x"', 'tracks = "x"'):
+        file.write_text(content)
+        with pytest.raises(InvalidConfiguration, match="must be a"):
+            read_settings({}, {}, str(file))
+    file.write_text("webhooks = []")
+    with pytest.raises(InvalidConfiguration) as caught:
+        read_settings({}, {}, str(file))
+    assert "webhook" in str(caught.value.hint)
+
+
+def test_long_number() -> None:
+    """All digits of a number are compared with its limits."""
+    with pytest.raises(InvalidConfiguration, match="is not a number from 0 to 65535"):
+        read_settings({"port": "0" * 20 + "999999"}, {})

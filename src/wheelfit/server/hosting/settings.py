@@ -111,7 +111,7 @@ def read_settings(
     """
     content = _read_file(file)
     tables = Table(
-        {key: content.pop(key) for key in _TABLES if not isinstance(content.get(key, ""), str)},
+        {key: content.pop(key) for key in list(content) if _is_table(key, content[key])},
         FirstFault(InvalidConfiguration, str(file)),
     )
     texts = {key: (str(value), f"file {file}") for key, value in content.items()}
@@ -343,11 +343,12 @@ def _read_file(file: str | None) -> dict[str, object]:
     except ValueError as error:
         raise InvalidConfiguration(f"the file is not TOML: {error}", where=file) from None
     for key, value in content.items():
-        if key in _TABLES and not isinstance(value, str):
+        if _is_table(key, value):
             continue
         if key not in _KEYS:
+            known_keys = dict.fromkeys((*_KEYS, *_TABLES))
             raise InvalidConfiguration(
-                f"unknown setting {key!r}", where=file, hint=f"there are {', '.join(_KEYS)}"
+                f"unknown setting {key!r}", where=file, hint=f"there are {', '.join(known_keys)}"
             )
         if isinstance(value, bool):
             content[key] = "yes" if value else "no"
@@ -357,6 +358,11 @@ def _read_file(file: str | None) -> dict[str, object]:
             kinds = "a string or a list of strings" if key in _LISTS else "a string or a number"
             raise InvalidConfiguration(f"{key} must be {kinds}", where=file)
     return content
+
+
+def _is_table(key: str, value: object) -> bool:
+    """Return whether a value of a file is read as a table or a list, not as that of a flag."""
+    return key in _TABLES and not (key in _KEYS and isinstance(value, str))
 
 
 def _choice(*words: str) -> Callable[[str], str]:
@@ -370,7 +376,8 @@ def _choice(*words: str) -> Callable[[str], str]:
 
 def _number(minimum: int, maximum: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
-        if not (text.isascii() and text.isdigit() and minimum <= int(text[:20]) <= maximum):
+        is_number = text.isascii() and text.isdigit() and len(text) <= 20
+        if not (is_number and minimum <= int(text) <= maximum):
             raise ValueError(f"{text[:40]!r} is not a number from {minimum} to {maximum}")
         return int(text)
 
