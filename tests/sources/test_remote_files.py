@@ -317,6 +317,7 @@ class TestDownload:
         for hashed in (True, False):
             path = make_files().download(server.listed(wheel, hashed=hashed), tmp_path)
             assert path.read_bytes() == wheel.read_bytes()
+            assert path.stat().st_mode == wheel.stat().st_mode  # others may read it
 
     def test_offline(self, server: Any, make_files: Any, wheel: Path, tmp_path: Path) -> None:
         """Offline, only kept wheels can be had."""

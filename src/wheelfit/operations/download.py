@@ -20,7 +20,6 @@ from wheelfit.operations.projects import check_folder_pins
 from wheelfit.operations.result_limits import check_accelerators
 from wheelfit.operations.selection_session import FromRequirements, SelectionSession, open_session
 from wheelfit.sources.page import LABELS_SUFFIX
-from wheelfit.wheels.linking import current_umask
 from wheelfit.wheels.record import sha256_of_file
 from wheelfit_runtime.errors import FileProblem, IntegrityError, UserError
 
@@ -264,7 +263,6 @@ def _move_into(folder: Path, staging: Path) -> tuple[DownloadedFile, ...]:
             copy = path.with_name(f"{path.name}.copy")
             shutil.copyfile(path, copy)
             copy.replace(path)
-        path.chmod(0o666 & ~current_umask())  # temporary files are private
         path.replace(folder / path.name)
     return tuple(files)
 

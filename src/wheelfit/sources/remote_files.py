@@ -525,11 +525,14 @@ class RemoteFiles:
     def _download_into(self, folder: Path, file: File, progress: Progress) -> Path:
         import tempfile
 
+        from wheelfit.wheels.linking import current_umask
+
         descriptor, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=folder)
         path = Path(name)
         try:
             with os.fdopen(descriptor, "w+b") as target:
                 self._fetch(file, target, progress, _check_only)
+            path.chmod(0o666 & ~current_umask())  # temporary files are private
             return path.replace(folder / file.filename)
         finally:
             with suppress(OSError):
