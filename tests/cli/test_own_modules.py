@@ -11,10 +11,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from error_codes import raises_code
 from packaging.requirements import Requirement
 
+from wheelfit.errors import NotRemovable
 from wheelfit.installation.environment import Environment, open_environment
+from wheelfit.installation.environment_folders import WORKPLACE
+from wheelfit.operations.context import Context
+from wheelfit.operations.install import InstallRequest, install
 from wheelfit.operations.self_change import affects_wheelfit, preload_modules
+from wheelfit.operations.uninstall import UninstallRequest, uninstall
+from wheelfit.testing.wheels import build_wheel
 
 pytestmark = pytest.mark.integration
 
@@ -64,6 +71,35 @@ def test_new_modules_are_not_imported(library: Path, environment: Environment) -
         unsettle()
     with pytest.raises(SystemExit, match="it ran"):
         importlib.import_module("brought")
+
+
+def test_refused_changes(library: Path, tmp_path: Path) -> None:
+    """After a change that was refused, a program that uses wheelfit can import all modules."""
+    hooks = list(sys.meta_path)
+    context = Context({**os.environ, "WHEELFIT_CACHE_DIR": str(tmp_path / "cache")})
+    add(library, "wheelfit")  # without RECORD
+    with pytest.raises(NotRemovable):
+        uninstall(UninstallRequest(names=("wheelfit",), target=str(library)), context)
+    assert sys.meta_path == hooks
+    (library / "rich").mkdir()
+    (library / "rich/odd.py").write_text("mine")
+    wheel = build_wheel(tmp_path, "odd", "1.0", files={"rich/odd.py": ""})
+    with raises_code("file-conflict"):
+        install(InstallRequest(requirements=(str(wheel),), target=str(library)), context)
+    assert sys.meta_path == hooks
+
+
+def test_interrupted_change(library: Path, environment: Environment) -> None:
+    """Modules of a change that could not be undone are refused further on."""
+    (library / WORKPLACE).mkdir()
+    (library / "brought.py").touch()
+    allow_imports = preload_modules(environment)
+    allow_imports()
+    with pytest.raises(ImportError, match="brought lies in an environment"):
+        importlib.import_module("brought")
+    (library / WORKPLACE).rmdir()
+    allow_imports()
+    importlib.import_module("brought")
 
 
 def test_namespace_package(library: Path, environment: Environment) -> None:

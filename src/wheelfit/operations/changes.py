@@ -29,7 +29,7 @@ from wheelfit.operations.requests import (
     SourceOptions,
     VariantOptions,
 )
-from wheelfit_runtime.errors import NoCompatibleWheel
+from wheelfit_runtime.errors import NoCompatibleWheel, WheelfitError
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
@@ -384,10 +384,10 @@ def apply_decision(
                         break_system_packages=request.break_system_packages,
                         host_and_overrides=_host_and_overrides(change_context.machine),
                     )
-            except (PlanOutdated, UnpackedWheelChanged) as error:
+            except WheelfitError as error:
                 if allow_imports is not None:
                     allow_imports()
-                if not attempts:
+                if not (attempts and isinstance(error, (PlanOutdated, UnpackedWheelChanged))):
                     raise
                 if isinstance(error, UnpackedWheelChanged):
                     reporter.note(f"note: {error.message}; unpacking again")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import wheelfit
 import wheelfit_runtime
+from wheelfit.installation.environment_folders import EnvironmentFolders
 from wheelfit_runtime.errors import PolicyRefusal
 
 if TYPE_CHECKING:
@@ -112,14 +113,20 @@ def _top_level_module(name: str) -> str:
 def preload_modules(environment: Environment) -> Callable[[], None]:
     """Import all modules that may be needed, and refuse imports from an environment from then on.
 
-    :return: a function that allows imports again, for use if nothing was changed.
+    :return: a function that allows imports again, for use after an error; it does nothing if the
+        change could be neither completed nor undone.
     """
     for name in _modules_to_preload():
         with suppress(ImportError):
             import_module(name)
     refusal = _ImportRefusal([str(folder) for folder in environment.schemes.libraries()])
     sys.meta_path.insert(0, refusal)
-    return lambda: sys.meta_path.remove(refusal)
+
+    def allow_imports() -> None:
+        if not EnvironmentFolders.of(environment.schemes).is_changing:
+            sys.meta_path.remove(refusal)
+
+    return allow_imports
 
 
 def _modules_to_preload() -> Iterator[str]:

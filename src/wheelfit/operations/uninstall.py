@@ -25,6 +25,7 @@ from wheelfit.operations.self_change import (
     preload_modules,
 )
 from wheelfit.operations.step_durations import StepDurations
+from wheelfit_runtime.errors import WheelfitError
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
@@ -82,16 +83,22 @@ def uninstall(request: UninstallRequest, context: Context) -> UninstallReport:
     names = list(map(_parse_name, request.names))
     plan, _ = plan_uninstall(names, environment.installed())
     check_own_requirements(plan, environment)
+    allow_imports = None  # a function, once imports are refused
     if not request.dry_run and affects_wheelfit(environment, (), plan.remove):
-        preload_modules(environment)
+        allow_imports = preload_modules(environment)
     durations = StepDurations()
-    with durations.measure("uninstall"):
-        uninstalled = remove(
-            names,
-            environment,
-            dry_run=request.dry_run,
-            break_system_packages=request.break_system_packages,
-        )
+    try:
+        with durations.measure("uninstall"):
+            uninstalled = remove(
+                names,
+                environment,
+                dry_run=request.dry_run,
+                break_system_packages=request.break_system_packages,
+            )
+    except WheelfitError:
+        if allow_imports is not None:
+            allow_imports()
+        raise
     if request.dry_run:
         return UninstallReport(uninstalled, request.dry_run)
     words = f"Uninstalled {count_of(len(uninstalled.removed), 'package')}"
