@@ -150,3 +150,14 @@ def test_index_in_html(tmp_path: Path) -> None:
         assert wheel.name in behind.page("plain")
         both = behind.ask("/simple/plain/", {"accept": f"{JSON}, text/html;q=0.1"})
         assert "html" in both.headers["content-type"]  # which is forwarded
+
+
+def test_rebuilt_with_other_requirements(folder: Path, behind: Behind) -> None:
+    """A variant that was built again has its new requirements."""
+    for requirement in ("one", "other"):
+        for path in folder.iterdir():
+            path.unlink()
+        release(folder, "some", {"cu129": [LINUX_TAG]}, requires=(*NEEDS, requirement))
+        (file,) = behind.page("some", PIP).values()
+        metadata = body(behind.ask(f"{behind.path_of(file)}.metadata"))
+        assert f"Requires-Dist: {requirement}\n".encode() in metadata
