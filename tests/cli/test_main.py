@@ -155,11 +155,11 @@ def test_usage_line(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("name", OTHER_NAMES)
-def test_names_of_other_tools(run: Runner, name: str) -> None:
+def test_names_of_other_tools(capsys: pytest.CaptureFixture[str], name: str) -> None:
     """What is offered for a name of another tool exists, and the name does not."""
     assert name not in COMMANDS
     command, *options = OTHER_NAMES[name].split()
-    text = run(command, "--help", "all").out
+    text = help_of(f"{command} --help all", capsys)
     assert all(option in text for option in options)
 
 

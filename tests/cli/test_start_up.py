@@ -166,7 +166,7 @@ COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
     "help": (["--help"], LITTLE, 14),
     "help of install": (["install", "--help"], LITTLE, 34),
     "cache dir": (["cache", "dir"], LITTLE | CHANGING, 31),
-    "recover": (["recover", "--target", "{folder}"], THIRD_PARTY, 72),
+    "recover": (["recover", "--target", "{folder}"], THIRD_PARTY, 73),
     "list": (["list", "--target", "{folder}"], NEVER | CHANGING | DETECTING, 69),
     "check": (
         ["check", "--binaries", "{folder}/index/plain-1.0-py3-none-any.whl"],
