@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -72,6 +73,15 @@ def test_connections_are_used_again_without_a_body(server: Any, transports: Tran
         response.close()
         assert response.status == 304
     assert server.connections == 1
+
+
+def test_no_wait_for_chunks_without_a_body(server: Any, transports: Transports) -> None:
+    """Status 304 may name the encoding that the page would have had (RFC 9112, 6.1)."""
+    server.replies["/x"] = server.reply(status=304, headers={"Transfer-Encoding": "chunked"})
+    transport = transports(timeout=5.0)
+    since = time.monotonic()
+    transport.send(f"{server.url}/x", {}).close()
+    assert time.monotonic() - since < 4
 
 
 def test_repeated_headers_are_joined(server: Any, transports: Transports) -> None:

@@ -226,7 +226,9 @@ class _Urllib3Response:
 
     def close(self) -> None:
         self._closed = True
-        if self._complete or self._response.length_remaining == 0:  # as after 304
+        # As after 304; if that names chunks, http.client would wait for one.
+        is_empty = self._response.length_remaining == 0 and not self._response.chunked
+        if self._complete or is_empty:
             self._response.drain_conn()
             self._response.release_conn()
         else:
