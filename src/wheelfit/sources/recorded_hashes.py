@@ -28,7 +28,7 @@ class RecordedHashes:
 
     def of(self, file: File) -> str | None:
         """Return the recorded SHA-256 of a file, hexadecimal; None if there is none."""
-        entry = self._store.read(_KIND, recorded_hash_key(redact(file.url)))
+        entry = self._store.read(_KIND, _key(file))
         return None if entry is None else entry.body.decode("ascii", "replace")
 
     def check(self, name: NormalizedName, file: File, sha256: str) -> None:
@@ -39,10 +39,15 @@ class RecordedHashes:
         """
         recorded = self.of(file)
         if recorded is None:
-            key = recorded_hash_key(redact(file.url))
-            self._store.write(_KIND, key, {"name": name}, sha256.encode())
+            self._store.write(_KIND, _key(file), {"name": name}, sha256.encode())
         elif recorded != sha256:
             raise changed(name, file, f"expected {recorded}\n  actual {sha256}")
+
+
+def _key(file: File) -> str:
+    url = redact(file.url)
+    # Queries are signatures, which change, or else name the file.
+    return recorded_hash_key(url if url == file.url else f"{url} {file.as_published.filename}")
 
 
 def changed(name: NormalizedName, file: File, note: str | None) -> IntegrityError:
