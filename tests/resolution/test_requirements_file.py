@@ -83,6 +83,19 @@ def test_files_name_other_files() -> None:
     assert content.constraints[0].where == "sub/limits.txt:1"
 
 
+def test_files_named_by_a_remote_file() -> None:
+    """As in pip, names in a remote file are relative to its URL, without its query."""
+    texts = {
+        "https://h.example/a/main.txt?token=x/y": "-r more.txt\n-c /limits.txt\n-f wheels\n",
+        "https://h.example/a/more.txt": "rich\n",
+        "https://h.example/limits.txt": "rich<9\n",
+    }
+    content = read_requirements_file(next(iter(texts)), texts.__getitem__, {})
+    assert [line.text for line in content.requirements] == ["rich"]
+    assert [line.text for line in content.constraints] == ["rich<9"]
+    assert content.find_links == ("https://h.example/a/wheels",)
+
+
 def test_options_say_where_files_come_from() -> None:
     """Index options are collected, folders are relative to their file, variables are expanded."""
     content = reading(

@@ -11,6 +11,7 @@ import argparse
 import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NoReturn
+from urllib.parse import urljoin
 
 from msgspec import Struct
 from msgspec.structs import astuple, replace
@@ -132,7 +133,7 @@ def _read(
         ):
             if nested:
                 inner = _read(
-                    _relative_to(name, nested),
+                    urljoin(name, nested) if "://" in name else _relative_to(name, nested),
                     read,
                     environ,
                     as_constraints=constraints,
@@ -286,7 +287,7 @@ def _relative_to(name: str, other: str) -> str:
     if "://" in other or PurePath(other).is_absolute():
         return other
     if "://" in name:
-        return name.rpartition("/")[0] + "/" + other
+        return urljoin(name, other)
     return str(PurePath(name).parent / other)
 
 
