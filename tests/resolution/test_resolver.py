@@ -17,7 +17,7 @@ from wheelfit.core.ordering import Preferences
 from wheelfit.core.properties import Property, PropertySet
 from wheelfit.errors import NoSolution, SourceBuildNotAllowed
 from wheelfit.resolution.candidates import ChoicePolicy
-from wheelfit.resolution.listing import sort_page
+from wheelfit.resolution.listing import SourcePolicy, sort_page
 from wheelfit.resolution.request import InstalledBuild, ResolutionRequest, direct_wheel
 from wheelfit.resolution.resolution import Edge
 from wheelfit.resolution.resolver import resolve
@@ -270,6 +270,35 @@ class TestReleasesThatDoNotFit:
             world.resolve("app")
         assert "tool 2 to 3 need Python" in (needed.value.note or "")
         assert needed.value.hint == alone.value.hint
+
+    def test_a_prerelease_of_python(self, world: ResolutionSetup) -> None:
+        """As in pip and uv, a pre-release of Python counts as its release."""
+        world.target = linux_target("3.15.0rc1")
+        world.repository.add_wheel("tool-2-py3-none-any.whl", requires_python=">=3.15")
+        world.repository.add_wheel("tool-1-py3-none-any.whl")
+        assert world.pins("tool") == {"tool": "2"}
+        world.repository.add_wheel("part-2-py3-none-any.whl", metadata_requires_python=">=3.15")
+        world.repository.add_wheel("part-1-py3-none-any.whl")
+        assert world.pins("part") == {"part": "2"}
+
+    def test_some_releases_were_yanked(self, world: ResolutionSetup) -> None:
+        """PEP 592: only yanked releases are called yanked; wheels of the others do not fit."""
+        world.repository.add_wheel("tool-1-py3-none-any.whl", yanked="broken")
+        world.repository.add_wheel("tool-2-cp39-cp39-win32.whl")
+        with pytest.raises(NoCompatibleWheel) as excinfo:
+            world.resolve("tool")
+        assert "tool 2 (the others were yanked) has no wheel that fits" in excinfo.value.message
+        assert "built for" in (excinfo.value.note or "")
+
+    def test_the_python_of_some_wheels(self, world: ResolutionSetup) -> None:
+        """The Python is no reason against a release if one of its wheels is for any Python."""
+        world.repository.add_wheel("tool-2-cp39-cp39-win32.whl")
+        world.repository.add_wheel("tool-2-py3-none-any.whl", requires_python=">=3.13")
+        world.repository.add_file("tool-2.tar.gz")
+        world.add("tool 1")
+        world.policy = ChoicePolicy(sources=SourcePolicy(only_binary=frozenset(["tool"])))
+        (old,) = world.resolve("tool").held_back
+        assert "needs Python" not in old.reason
 
     def test_prereleases_that_are_not_asked_for(self, world: ResolutionSetup) -> None:
         """No hint at ``--pre`` where the requirement admits no pre-release anyway."""

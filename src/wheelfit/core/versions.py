@@ -59,6 +59,14 @@ def parse_specifiers(text: str) -> SpecifierSet:
     return SpecifierSet(text)
 
 
+def admits_python(specifiers: SpecifierSet, python: Version) -> bool:
+    """Return whether ``requires-python`` admits a Python; a pre-release counts as its release.
+
+    So ``>=3.15`` admits 3.15.0rc1, as in pip and uv.
+    """
+    return specifiers.contains(python.base_version, prereleases=True)
+
+
 def without_build(version: Version) -> Version:
     """Return a version without its local part, such as ``+cu132``.
 

@@ -17,6 +17,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.abi_dependency import KnownVersion, KnownVersions, abi_namespaces, project_of
 from wheelfit.core.provider_lookup import Detector, NoPlugins, Plugins
+from wheelfit.core.versions import admits_python
 from wheelfit.errors import InvalidMarker, InvalidRequirement
 from wheelfit.locking.repository import LockedRepository
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
@@ -148,7 +149,7 @@ def applicable_packages(
     # 2. The version of the file was checked on reading.
     # 3. requires-python
     lock_pythons = lock.requires_python
-    if lock_pythons is not None and not lock_pythons.contains(python, prereleases=True):
+    if lock_pythons is not None and not admits_python(lock_pythons, python):
         raise NoFit(
             f"the lock is for Python {lock_pythons}, this is {python}",
             where=lock.where,
@@ -170,7 +171,7 @@ def applicable_packages(
         if marker is not None and not _holds(marker, environment, lock.where):
             continue
         requires_python = package.requires_python
-        if requires_python is not None and not requires_python.contains(python, prereleases=True):
+        if requires_python is not None and not admits_python(requires_python, python):
             raise NoFit(
                 f"{package.name} needs Python {requires_python}, this is {python}", where=lock.where
             )

@@ -23,6 +23,7 @@ from wheelfit.core.property_support import Support, namespaces_used, support_for
 from wheelfit.core.provider_lookup import Detector, NoPlugins, Plugins, ProviderPolicy
 from wheelfit.core.selection import Selection, select
 from wheelfit.core.unusable_metadata import Degradation, degradations_in_one_line
+from wheelfit.core.versions import admits_python
 from wheelfit.errors import InvalidRequirement, InvalidSource
 from wheelfit.resolution.choice_context import ChoiceContext
 from wheelfit.resolution.choice_warnings import warnings_about_choices
@@ -578,9 +579,7 @@ class Candidates:
             reason = f"its metadata is that of {core.name} {core.version}"
             return self._record_fault(wheel, reason, "metadata-disagreement")
         python = self.target.python_full_version
-        if core.requires_python is not None and not core.requires_python.contains(
-            python, prereleases=True
-        ):
+        if core.requires_python is not None and not admits_python(core.requires_python, python):
             return f"needs Python {core.requires_python}, this is {python}"
         self._shared_data.accepted[filename.text] = core
         return None

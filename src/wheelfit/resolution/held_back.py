@@ -291,8 +291,8 @@ def _by_name(dependencies: Iterable[Dependency]) -> Mapping[NormalizedName, Sequ
 
 def _wrong_python(release: Release, python: Version) -> str:
     """Return a clause on the Python that all wheels of a release need; empty if one fits."""
-    specifiers = {wheel.file.requires_python for wheel in release.wheels} - {None}
-    clauses = [missing_python(text, python) for text in sorted(map(str, specifiers))]
+    specifiers = {wheel.file.requires_python or "" for wheel in release.wheels}
+    clauses = [missing_python(text, python) for text in sorted(specifiers)]
     return clauses[0] if clauses and all(clauses) else ""
 
 

@@ -18,7 +18,7 @@ from packaging.version import Version
 
 from wheelfit.core.filename import NEWER_FORMAT, WheelFilename, parse_wheel_filename
 from wheelfit.core.markers import parse_marker
-from wheelfit.core.versions import parse_specifiers, without_build
+from wheelfit.core.versions import admits_python, parse_specifiers, without_build
 from wheelfit.sources.page import File, ProjectPage, WheelOrigin
 from wheelfit.sources.release_files import best_source, files_by_release, sort_by_release
 
@@ -459,6 +459,6 @@ def missing_python(text: str, python: Version) -> str:
         specifiers = parse_specifiers(text)
     except InvalidSpecifier:
         return ""
-    if specifiers.contains(python, prereleases=True):
+    if admits_python(specifiers, python):
         return ""
     return f"needs Python {specifiers}"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
+from wheelfit.core.versions import admits_python
 from wheelfit.errors import NoSolution, SourceBuildNotAllowed
 from wheelfit.resolution.bridges import bridge_options
 from wheelfit.resolution.listing import NO_SOURCES, WRONG_HASH, Release
@@ -75,9 +76,13 @@ class MatchExplanations:
             return f"no version of {name} matches {name}{specifiers} ({listing.newest})"
         releases = [listing.releases[version] for version in members]
         possible = [release for release in releases if release.has_possible_wheel]
+        remark = ""
         if possible and all(release.is_yanked for release in possible):
-            verb = "was" if len(releases) == 1 else "were"
-            return f"{self._text_of(name, releases)} {verb} yanked"
+            if len(possible) == len(releases):
+                verb = "was" if len(releases) == 1 else "were"
+                return f"{self._text_of(name, releases)} {verb} yanked"
+            remark = " (the others were yanked)"
+            releases = [release for release in releases if not release.has_possible_wheel]
         offered = [release for release in possible if not release.is_yanked]
         finals = [release for release in offered if not release.version.is_prerelease]
         were_examined = all(
@@ -91,11 +96,14 @@ class MatchExplanations:
         if python is not None:
             self._pythons[name] = python
             verb = "needs" if len(releases) == 1 else "need"
-            return f"{self._text_of(name, releases)} {verb} Python {python}, not {self._python}"
+            return (
+                f"{self._text_of(name, releases, remark)} {verb} Python {python}, "
+                f"not {self._python}"
+            )
         for release in (finals or offered or releases)[:_MAX_RELEASES]:
             self._unusable[name, release.version] = None
         verb = "has" if len(releases) == 1 else "have"
-        return f"{self._text_of(name, releases)} {verb} no wheel that fits"
+        return f"{self._text_of(name, releases, remark)} {verb} no wheel that fits"
 
     def no_build(self, name: NormalizedName, version: Version, *, others: bool) -> str:
         """Return a clause about a release without a usable build."""
@@ -323,11 +331,11 @@ class MatchExplanations:
         return error
 
     @staticmethod
-    def _text_of(name: NormalizedName, releases: Sequence[Release]) -> str:
+    def _text_of(name: NormalizedName, releases: Sequence[Release], remark: str = "") -> str:
         if len(releases) == 1:
-            return f"{name} {releases[0].version}"
+            return f"{name} {releases[0].version}{remark}"
         first, last = releases[-1].version, releases[0].version
-        return f"{name} {first} to {last}"
+        return f"{name} {first} to {last}{remark}"
 
 
 def _without_wheels(release: Release) -> str:
@@ -356,9 +364,7 @@ def required_python(releases: Sequence[Release], python: Version) -> SpecifierSe
     if not specifiers or len(specifiers) < len(texts):
         return None
     return (
-        None
-        if any(specifier.contains(python, prereleases=True) for specifier in specifiers)
-        else specifiers[0]
+        None if any(admits_python(specifier, python) for specifier in specifiers) else specifiers[0]
     )
 
 
