@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -64,8 +65,15 @@ def test_two_of_one_name(tmp_path: Path) -> None:
     assert contents(tmp_path) == {}
 
 
-def test_taken_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("links", [True, False])
+def test_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, links: bool) -> None:
     """B-31: if one cannot be moved, those before it are taken back, and old files return."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
+
+    if not links:  # as on a file system without hard links
+        monkeypatch.setattr(os, "link", refuse)
     (tmp_path / "a").write_text("old")
     (tmp_path / "c").mkdir()  # a file cannot take the place of a folder
     with Staging() as staging:

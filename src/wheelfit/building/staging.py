@@ -126,7 +126,6 @@ class Staging:
                 if destination in overwrite and destination.exists():
                     sync_to_disk(result)  # it replaces the only copy
                     backup = self._backup(destination)
-                # On a file system without links there is no backup; then published results stay.
                 move_into_place(result, destination, overwrite=destination in overwrite, sync=False)
                 moved.append((destination, backup))
         except OSError as error:
@@ -141,14 +140,14 @@ class Staging:
         for folder in self._folders:
             sync_to_disk(folder)
 
-    def _backup(self, path: Path) -> Path | None:
-        """Hard-link a file that will be replaced, and return the link; None: not supported."""
+    def _backup(self, path: Path) -> Path:
+        """Return a second path for the content of a file that will be replaced."""
         self._count += 1
         backup = self._folders[path.parent] / f"before-{self._count}"
         try:
             backup.hardlink_to(path)
-        except OSError:
-            return None
+        except OSError:  # a file system without links
+            shutil.copy2(path, backup)
         return backup
 
     @staticmethod
