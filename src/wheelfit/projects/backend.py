@@ -195,7 +195,12 @@ class Backend:
         :param folder: an empty folder for the dist-info folder.
         """
         with self._failures_explained("asked for its metadata"):
-            result = self._builder.prepare(kind, folder, self._settings)
+            try:
+                result = self._builder.prepare(kind, folder, self._settings)
+            except TypeError:  # the backend returned something else than the name of a folder
+                raise build.BuildException(
+                    "its backend returned no folder name for the metadata"
+                ) from None
             if result is None:
                 return None
             dist_info = Path(result).resolve()

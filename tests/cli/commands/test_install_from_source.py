@@ -704,6 +704,14 @@ class TestBrokenBackends:
         if str(result.error["where"]).endswith(".log"):
             Path(result.error["where"]).unlink()
 
+    def test_metadata_in_no_folder(self, workshop: Workplace, tmp_path: Path) -> None:
+        """A backend that returns no folder for the metadata is an error of the backend."""
+        hooks = "\ndef prepare_metadata_for_build_wheel(*a, **k):\n    pass\n"
+        project = write_project(tmp_path / "p", "demo", dynamic=True, backend=hooks)
+        result = workshop.install(project, "--json", code=1)
+        assert result.error["code"] == "build-failed"
+        assert "its backend returned no folder name for the metadata" in json.dumps(result.error)
+
     def test_long_log(self, workshop: Workplace, tmp_path: Path) -> None:
         """The beginning and the end of a long log are kept, with a note."""
         hooks = (
