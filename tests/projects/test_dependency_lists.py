@@ -207,6 +207,7 @@ def test_places() -> None:
         ("dependency-groups = []\n", DependencyList("group", "dev"), "must be a table"),
         (HEAD + 'dynamic = ["optional-dependencies"]\n', EXTRA, "optional-dependencies are dyn"),
         ('project = {name = "x"}\n', EXTRA, "without changing its other lines"),
+        ('[[dependency-groups.test]]\ninclude-group = "dev"\n', GROUP, "without changing"),
     ],
 )
 def test_lists_that_cannot_be_edited(text: str, to: DependencyList, message: str) -> None:

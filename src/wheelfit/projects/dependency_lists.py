@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -149,7 +150,9 @@ def with_requirement(
     if index is None:
         index = _index_for_new(items, new.name)
         items.insert(index, text.strip())
-        edited = toml_edits.insert(project.text, path, index, text.strip())
+        edited = project.text
+        with suppress(KeyError):  # an array of tables, [[...]], takes no text; it is refused below
+            edited = toml_edits.insert(project.text, path, index, text.strip())
         changed = _checked_list_edit(project, edited, existing, items)
         return changed, ListChange(new.name, None, text.strip())
     before = str(items[index])
