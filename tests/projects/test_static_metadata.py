@@ -53,6 +53,8 @@ def test_a_complete_project_file(tmp_path: Path) -> None:
         "[project]\nname = 'x'\ndynamic = ['version']",
         "[project]\nname = 'x'\nversion = '1'\ndependencies = ['==']",
         "[project]\nname = 'x'\nversion = '1'\ndependencies = 3",
+        "[project]\nname = 'x'\nversion = '1'\ndependencies = ['y @ {root:uri}/y']",
+        "[project]\nname = 'x'\nversion = '1'\noptional-dependencies.gpu = ['y @ {root:uri}/y']",
         "[project]\nname = 'x'\nversion = '1'\ndependencies = 'some'",
         "[project]\nname = 'x'\nversion = '1'\noptional-dependencies.gpu = 'some'",
         "[project]\nname = 'x'\nversion = '1'\ndynamic = 'dependencies'",

@@ -104,18 +104,26 @@ def _headers(project: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if "requires-python" in project:
         yield "Requires-Python", _single_line(project["requires-python"])
     for text in _list(project.get("dependencies", [])):
-        yield "Requires-Dist", str(Requirement(text))
+        yield "Requires-Dist", str(_requirement(text))
     for extra, texts in project.get("optional-dependencies", {}).items():
         name = canonicalize_name(extra, validate=True)
         yield "Provides-Extra", name
         for text in _list(texts):
-            requirement = Requirement(text)
+            requirement = _requirement(text)
             marker = f'extra == "{name}"'
             if requirement.marker is not None:
                 marker = f"({requirement.marker}) and {marker}"
             requirement.marker = None
             space = " " if requirement.url else ""
             yield "Requires-Dist", f"{requirement}{space}; {marker}"
+
+
+def _requirement(text: str) -> Requirement:
+    """Return a requirement; raise if only its backend, such as Hatchling, knows its URL."""
+    requirement = Requirement(text)
+    if "{" in (requirement.url or ""):  # such as {root:uri}
+        raise ValueError(text)
+    return requirement
 
 
 def _list(value: Any) -> list[Any]:
