@@ -12,6 +12,7 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from locking.entries import TARGET, lock_table, lock_world, needing, plain_entry, world
 from packaging.tags import Tag
+from pip._internal.req.constructors import install_req_from_line
 
 from wheelfit.core.target import Target
 from wheelfit.locking.document import Lock
@@ -126,6 +127,16 @@ class TestRequirements:
         url = "https://x.invalid/${TOKEN}/a-1-py3-none-any.whl"
         found = contents_of_one(archive={"url": url, "hashes": {"sha256": "00"}})
         assert "${" not in requirements_text(found)
+
+    def test_no_marker_is_read_from_a_url(self) -> None:
+        """A reader of requirements takes the text after a semicolon for a marker."""
+        url = "https://x.invalid/v;1/a-1-py3-none-any.whl"
+        found = contents_of_one(archive={"url": url, "hashes": {"sha256": "00"}})
+        line = requirements_text(found).splitlines()[-1]
+        requirement = install_req_from_line(line)
+        assert requirement.link is not None
+        assert requirement.link.filename == "a-1-py3-none-any.whl"
+        assert requirement.markers is None
 
 
 class TestBill:

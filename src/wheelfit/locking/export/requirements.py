@@ -101,7 +101,8 @@ def _unhashed(pin: Pin, start: Path) -> str:
 
 
 def _escaped(url: str) -> str:
-    return url.replace("{", "%7B")  # pip and uv expand ${NAME}
+    # pip and uv expand ${NAME}, and a semicolon begins a marker for pip.
+    return url.replace("{", "%7B").replace(";", "%3B")
 
 
 def _readable(folder: str) -> str:
