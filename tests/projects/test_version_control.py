@@ -36,6 +36,12 @@ class TestUrls:
             "subdirectory": "python/pkg",
         }
 
+    @pytest.mark.parametrize("folder", ["c++/python", "c%2B%2B/python", "/c++/python/"])
+    def test_plus_signs_in_the_subdirectory(self, folder: str) -> None:
+        """A plus sign is a blank in a query only."""
+        found = parse_repository_url(f"git+https://h.example/a.git#subdirectory={folder}")
+        assert found.subdirectory == "c++/python"
+
     def test_the_name_of_a_user_of_ssh(self) -> None:
         """It is no secret, and nothing works without it."""
         found = parse_repository_url("git+ssh://git@h.example/a.git")

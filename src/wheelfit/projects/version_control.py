@@ -13,10 +13,10 @@ import shutil
 import subprocess
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from wheelfit.sources.cached_pages import offline as refused_offline
-from wheelfit.sources.urls import redact, split_userinfo
+from wheelfit.sources.urls import redact, split_userinfo, subdirectory_of
 from wheelfit_runtime.errors import NetworkError, UserError
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def parse_repository_url(text: str, *, where: str = "") -> RepositoryUrl:
     looks_like_option = looks_like_option or (path.startswith("/-") and parts.scheme == "ssh")
     if looks_like_option or (parts.scheme != "file" and not host) or not path.strip("/"):
         raise _refusal(text, "it does not name a repository", where)
-    folder = dict(parse_qsl(parts.fragment)).get("subdirectory", "").strip("/")
+    folder = subdirectory_of(rest)
     if ".." in folder.split("/") or "\\" in folder:
         raise _refusal(text, "its subdirectory is outside the repository", where)
     repository_url = urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))

@@ -7,7 +7,7 @@ import re
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import quote, unquote, unquote_to_bytes, urljoin, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, unquote_to_bytes, urljoin, urlsplit, urlunsplit
 
 from wheelfit_runtime.patterns import pattern
 
@@ -155,6 +155,13 @@ def parse_public_url(text: str) -> str:
 def without_fragment(url: str) -> str:
     """Return a URL without its fragment."""
     return url.partition("#")[0]
+
+
+def subdirectory_of(url: str) -> str:
+    """Return the ``subdirectory`` in a URL's fragment, without ``/`` at its ends; or nothing."""
+    # A plus sign is a blank in a query only.
+    fragment = url.partition("#")[2].replace("+", "%2B")
+    return dict(parse_qsl(fragment)).get("subdirectory", "").strip("/")
 
 
 def join(base: str, reference: str) -> str:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, urlsplit
 
 from wheelfit.core.filename import NEWER_FORMAT, is_newer_format, sdist_release
 from wheelfit.errors import InvalidSource
@@ -23,7 +22,14 @@ from wheelfit.projects.static_metadata import (
 )
 from wheelfit.projects.version_control import check_out, parse_repository_url
 from wheelfit.sources.page import File
-from wheelfit.sources.urls import file_path, last_segment, redact, split_userinfo, without_fragment
+from wheelfit.sources.urls import (
+    file_path,
+    last_segment,
+    redact,
+    split_userinfo,
+    subdirectory_of,
+    without_fragment,
+)
 from wheelfit.wheels.record import sha256_of_file
 from wheelfit_runtime.errors import FileProblem, HashMismatch, UserError
 
@@ -207,8 +213,7 @@ def _fetch_archive(source: DirectSource, files: Files, folder: Path) -> OpenProj
         )
     path, digest = _download(File(filename, bare, source="the request"), files, folder)
     verified = _check_hashes(path, source.hashes, redacted_url)
-    fragment = dict(parse_qsl(urlsplit(source.url).fragment))
-    subdirectory = fragment.get("subdirectory", "").strip("/")
+    subdirectory = subdirectory_of(source.url)
     return _open_archive(
         path,
         folder,
