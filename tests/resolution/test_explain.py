@@ -185,6 +185,15 @@ class TestWhichRelease:
         (note,) = explain(world, "old==1").notes
         assert note == "old 1 is yanked: broken"
 
+    def test_only_a_pin_selects_a_yanked_release(self, world: ResolutionSetup) -> None:
+        """PEP 592: as on installation, a yanked release is not chosen without a pin."""
+        world.repository.add_wheel("old-2-py3-none-any.whl", yanked="broken")
+        with pytest.raises(NoSolution, match="old 2 was yanked"):
+            explain(world, "old")
+        world.repository.add_wheel("old-1-cp39-cp39-win32.whl")
+        explanation = explain(world, "old")
+        assert (str(explanation.version), explanation.chosen) == ("1", None)
+
 
 class TestWarnings:
     """What somebody who only glances should still see."""

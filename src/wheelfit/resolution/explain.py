@@ -222,6 +222,11 @@ def explain_project(
     members = dependency.versions.members(listing.releases)
     if not members:
         raise NoSolution(f"no version of {name} matches {name}{specifier}", note=listing.newest)
+    # A yanked release is admitted only by a pin.
+    yanked = catalogue.yanked(name).difference(versions)
+    members = [member for member in members if member not in yanked]
+    if not members:
+        raise NoSolution(no_match.no_version(name, dependency.versions), note=listing.newest)
     explained_version = next((member for member in members if not member.is_prerelease), members[0])
     explanation = explain_release(candidates, name, explained_version)
     return _with_notes(explanation, tuple(notes_on_passed_over(rejected_choices)), listing)
