@@ -42,6 +42,15 @@ class TestUrls:
         found = parse_repository_url(f"git+https://h.example/a.git#subdirectory={folder}")
         assert found.subdirectory == "c++/python"
 
+    @pytest.mark.parametrize(
+        ("revision", "name"), [("v1%2Ba", "v1+a"), ("w%231", "w#1"), ("a%40b", "a@b"), ("é", "é")]
+    )
+    def test_quoted_revisions(self, revision: str, name: str) -> None:
+        """A revision is decoded, as by pip and uv; the text of the URL can be read again."""
+        found = parse_repository_url(f"git+https://h.example/a.git@{revision}")
+        assert (found.url, found.revision) == ("https://h.example/a.git", name)
+        assert parse_repository_url(found.full_url) == found
+
     def test_the_name_of_a_user_of_ssh(self) -> None:
         """It is no secret, and nothing works without it."""
         found = parse_repository_url("git+ssh://git@h.example/a.git")

@@ -146,7 +146,7 @@ def _at_commit(url: str, requested: RepositoryUrl, commit: str) -> str:
     """Return the URL of a repository at a commit, with any login of the URL."""
     bare, hash_sign, fragment = url.partition("#")
     if requested.revision is not None:
-        bare = bare.removesuffix(f"@{requested.revision}")
+        bare = bare.rpartition("@")[0]
     return f"{bare}@{commit}{hash_sign}{fragment}"
 
 

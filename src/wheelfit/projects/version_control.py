@@ -13,7 +13,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from wheelfit.sources.cached_pages import offline as refused_offline
 from wheelfit.sources.urls import redact, split_userinfo, subdirectory_of
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _TRANSPORTS = ("https", "http", "ssh", "git", "file")
 """The supported URL schemes."""
 _REVISION = re.compile(r"(?!-)[^\s\x00-\x1f\x7f~^:?*\[\\]+")
+_SAFE = "/!$&'()+,;="
+"""The punctuation that a URL may have in the name of a revision."""
 _COMMIT = re.compile(r"(?i:[0-9a-f]{40}|[0-9a-f]{64})")
 _SHOWN_LINES = 5
 """Last lines of git's output in an error."""
@@ -45,9 +47,19 @@ class RepositoryUrl:
     system: str = "git"
 
     def __str__(self) -> str:
-        revision = f"@{self.revision}" if self.revision else ""
+        return f"{self.system}+{redact(self.url)}{self._suffix}"
+
+    @property
+    def full_url(self) -> str:
+        """The whole URL, without login."""
+        return f"{self.system}+{self.url}{self._suffix}"
+
+    @property
+    def _suffix(self) -> str:
+        """The end of the URL, with revision and subdirectory."""
+        revision = f"@{quote(self.revision, safe=_SAFE)}" if self.revision else ""
         folder = f"#subdirectory={self.subdirectory}" if self.subdirectory else ""
-        return f"{self.system}+{redact(self.url)}{revision}{folder}"
+        return revision + folder
 
     def direct_url(self, commit: str) -> dict[str, object]:
         """Return the content of ``direct_url.json`` for an installation from here (PEP 610).
@@ -83,6 +95,7 @@ def parse_repository_url(text: str, *, where: str = "") -> RepositoryUrl:
             "git+ssh://git@host/path",
         )
     path, at_sign, revision = parts.path.rpartition("@")
+    revision = unquote(revision)
     if not at_sign:
         path, revision = parts.path, ""
     elif not revision or _REVISION.fullmatch(revision) is None or ".." in revision:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
 
 from packaging.utils import InvalidName, NormalizedName, canonicalize_name
 
@@ -122,7 +123,7 @@ def _url(row: Mapping[str, Any], folder: Path) -> str:
     if "git" in row:
         revision = next((row[key] for key in _REVISIONS if key in row), None)
         repository = row["git"].removeprefix("git+")
-        return f"git+{repository}" + (f"@{revision}" if revision else "") + fragment
+        return f"git+{repository}" + (f"@{quote(revision)}" if revision else "") + fragment
     if "url" in row:
         return f"{row['url']}{fragment}"
     path = folder / str(row["path"])

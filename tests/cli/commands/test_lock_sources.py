@@ -476,14 +476,16 @@ class TestTables:
         setup.sync("--allow-source", "member")
         assert setup.versions() == {"member": "1.0", "plain": "1.0"}
 
-    def test_repository_source(self, setup: Workplace, project: Path) -> None:
-        """A dependency with a repository is locked at the commit of its tag."""
-        commit = commit_all(setup.folder / "app" / "member", tag="v1")
+    @pytest.mark.parametrize("tag", ["v1", "member@1.0", "v#1", "v1+a", "v%2b"])
+    def test_repository_source(self, setup: Workplace, project: Path, tag: str) -> None:
+        """A dependency with a repository is locked at the commit of its tag, and stays there."""
+        commit = commit_all(setup.folder / "app" / "member", tag=tag)
         address = (setup.folder / "app" / "member").as_uri()
-        self.write(project, f'member = {{ git = "{address}", tag = "v1" }}')
-        setup.lock("--python-version", "3.11")
-        assert setup.entry("member")["vcs"]["commit-id"] == commit
-        assert setup.entry("member")["vcs"]["requested-revision"] == "v1"
+        self.write(project, f'member = {{ git = "{address}", tag = "{tag}" }}')
+        for _ in range(2):
+            setup.lock("--python-version", "3.11")
+            assert setup.entry("member")["vcs"]["commit-id"] == commit
+            assert setup.entry("member")["vcs"]["requested-revision"] == tag
 
     def test_url_requirement(self, setup: Workplace, project: Path) -> None:
         """A URL in the requirement has the same effect."""

@@ -181,9 +181,7 @@ def _open_repository(
     return OpenProject(
         project,
         str(repository),
-        f"{repository.system}+{repository.url}"
-        + (f"@{repository.revision}" if repository.revision else "")
-        + (f"#subdirectory={repository.subdirectory}" if repository.subdirectory else ""),
+        repository.full_url,
         identity=(repository.system, repository.url, commit, repository.subdirectory),
         direct_url=repository.direct_url(commit),
         metadata=read_pyproject_metadata(project),
