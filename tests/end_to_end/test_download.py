@@ -97,6 +97,19 @@ def test_no_dependencies_and_dry_run(run: Runner, index: RecordingIndex, tmp_pat
     run("download", "-i", index.url, "-d", "out", "--no-deps", "fast==99", code=3)
 
 
+def test_dependencies_of_rejected_wheels(
+    run: Runner, index: RecordingIndex, tmp_path: Path
+) -> None:
+    """F-93: what only a wheel needs that contradicts its metadata is not in the folder."""
+    place = tmp_path / "index"
+    build_release(place, "swapped", "2.0", DOCUMENT, ("open",), requires=["small"])
+    other = {**DOCUMENT, "variants": {"open": {"blas": {"library": ["mkl"]}}}}
+    build_wheel(place, "swapped", "2.0", label="open", document=other, requires=["small"])
+    build_wheel(place, "swapped", "1.0")
+    run("download", "-i", index.url, "-d", "out", "swapped")
+    assert names(tmp_path / "out") == ["swapped-1.0-py3-none-any.whl"]
+
+
 def test_failed_download(run: Runner, index: RecordingIndex, tmp_path: Path) -> None:
     """After a wrong hash or a missing file the folder is unchanged."""
     index.faults.wrong_hash.add("small-1.0-py3-none-any.whl")

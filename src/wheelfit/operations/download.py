@@ -198,12 +198,14 @@ def _fetch(
                 return resolution, accelerators
             pins = [pin for pin in resolution.pins if not pin.file.is_selector]
             wheels = [pin for pin in pins if pin.file.origin is None]
+            earlier = {*staging.iterdir()}
             _, rejected = fetch(wheels, session.candidates, staging, transfers)
             for pin, reason in rejected:
                 reporter.detail(f"{pin.filename.text} is not used: {reason}")
                 session.candidates.reject(pin.filename, reason)
-                (staging / pin.filename.text).unlink(missing_ok=True)
-            if rejected:
+            if rejected:  # none of the others may be needed any more
+                for path in {*staging.iterdir()} - earlier:
+                    path.unlink()
                 continue
             for pin in pins:
                 if pin.file.origin is not None:
