@@ -8,6 +8,7 @@ from packaging.utils import canonicalize_name
 from sampled_cases import sampled
 
 from wheelfit.resolution.project_file import ProjectFile, read_project_file
+from wheelfit.sources.urls import subdirectory_of
 from wheelfit_runtime.errors import FileProblem
 
 WHERE = "pyproject.toml"
@@ -248,3 +249,15 @@ def test_no_toml() -> None:
     """What is not TOML is a problem with the file."""
     with pytest.raises(FileProblem, match="is not TOML"):
         read("[project")
+
+
+def test_a_source_with_a_fragment_and_a_subdirectory() -> None:
+    """The subdirectory is added to the fragment of a URL that has a hash already."""
+    project = read_project_file(
+        b"[project]\nname = 'demo'\nversion = '1'\n[tool.uv.sources]\n"
+        b"x = {url = 'https://h.example/x.zip#sha256=ab', subdirectory = 'python'}\n",
+        "/demo/pyproject.toml",
+    )
+    (source,) = project.sources[canonicalize_name("x")]
+    assert source.url == "https://h.example/x.zip#sha256=ab&subdirectory=python"
+    assert subdirectory_of(source.url) == "python"

@@ -125,7 +125,8 @@ def _url(row: Mapping[str, Any], folder: Path) -> str:
         repository = row["git"].removeprefix("git+")
         return f"git+{repository}" + (f"@{quote(revision)}" if revision else "") + fragment
     if "url" in row:
-        return f"{row['url']}{fragment}"
+        # The URL may have a fragment already, as a hash.
+        return str(row["url"]) + (fragment.replace("#", "&") if "#" in row["url"] else fragment)
     path = folder / str(row["path"])
     if "subdirectory" in row and path.is_dir():
         return (path / str(row["subdirectory"])).absolute().as_uri()
