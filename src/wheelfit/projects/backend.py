@@ -233,22 +233,28 @@ class Backend:
         extra_environ: Mapping[str, str] | None = None,
     ) -> None:
         environ = {**self._environ, PASSTHROUGH_VARIABLE: "1", **(extra_environ or {})}
-        self._children.run(cmd, cwd, environ, self._log, self._echo_output)
+        try:
+            self._children.run(cmd, cwd, environ, self._log, self._echo_output)
+        finally:
+            self._echo_output(is_complete=True)
         # The file by which the library gets the result of a hook.
         with suppress(OSError, ValueError, LookupError, TypeError):
             result = json.loads(Path(cmd[-1], "output.json").read_bytes())["return_val"]
             self._has_returned_list = isinstance(result, list)
 
-    def _echo_output(self) -> None:
-        """Echo the complete lines that were added to the log."""
+    def _echo_output(self, *, is_complete: bool = False) -> None:
+        """Echo the lines that were added to the log.
+
+        :param is_complete: whether the process has ended, so that a line without an end is whole.
+        """
         if self._echo is None:
             return
         with self._log.open("rb") as file:
             file.seek(self._echoed)
             data = file.read()
-        complete = data.rpartition(b"\n")[0]
-        self._echoed += len(complete) + bool(complete)
-        for line in complete.decode("utf-8", "replace").splitlines():
+        size = len(data) if is_complete else data.rfind(b"\n") + 1
+        self._echoed += size
+        for line in data[:size].decode("utf-8", "replace").splitlines():
             self._echo(line)
 
     @contextmanager
