@@ -271,6 +271,17 @@ class TestReleasesThatDoNotFit:
         assert "tool 2 to 3 need Python" in (needed.value.note or "")
         assert needed.value.hint == alone.value.hint
 
+    def test_releases_need_different_pythons(self, world: ResolutionSetup) -> None:
+        """The Python of the newest release is not said of older ones."""
+        for version, python in (("1", "<3.9"), ("2", ">=3.13")):
+            world.repository.add_wheel(f"tool-{version}-py3-none-any.whl", requires_python=python)
+        with pytest.raises(NoCompatibleWheel) as excinfo:
+            world.resolve("tool")
+        assert excinfo.value.message == (
+            "tool 1 to 2 need other Pythons than 3.11.7, the newest >=3.13"
+        )
+        assert "Python 3.13 matches" in (excinfo.value.hint or "")
+
     def test_a_prerelease_of_python(self, world: ResolutionSetup) -> None:
         """As in pip and uv, a pre-release of Python counts as its release."""
         world.target = linux_target("3.15.0rc1")

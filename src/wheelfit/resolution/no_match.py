@@ -92,9 +92,14 @@ class MatchExplanations:
             self._only_prereleases[name] = None
             verb = "is a pre-release" if len(offered) == 1 else "are pre-releases"
             return f"{self._text_of(name, offered)} {verb}"
-        python = required_python(releases, self._python)
-        if python is not None:
-            self._pythons[name] = python
+        pythons = required_pythons(releases, self._python)
+        if pythons:
+            self._pythons[name] = python = pythons[0]
+            if len(pythons) > 1 and len(releases) > 1:
+                return (
+                    f"{self._text_of(name, releases, remark)} need other Pythons than "
+                    f"{self._python}, the newest {python}"
+                )
             verb = "needs" if len(releases) == 1 else "need"
             return (
                 f"{self._text_of(name, releases, remark)} {verb} Python {python}, "
@@ -351,21 +356,19 @@ def _required_versions(
     return [term.versions for term in terms if term.package.name == name]
 
 
-def required_python(releases: Sequence[Release], python: Version) -> SpecifierSet | None:
-    """Return the Python that releases require; None unless every file requires another one.
+def required_pythons(releases: Sequence[Release], python: Version) -> list[SpecifierSet]:
+    """Return the Pythons that releases require, each once; none unless all exclude a Python.
 
-    :param releases: the releases, newest first; the first requirement is returned.
+    :param releases: the releases, newest first.
     """
     texts = [wheel.file.requires_python for release in releases for wheel in release.wheels]
     try:
         specifiers = [SpecifierSet(text) for text in texts if text is not None]
     except InvalidSpecifier:
-        return None
-    if not specifiers or len(specifiers) < len(texts):
-        return None
-    return (
-        None if any(admits_python(specifier, python) for specifier in specifiers) else specifiers[0]
-    )
+        return []
+    if len(specifiers) < len(texts) or any(admits_python(item, python) for item in specifiers):
+        return []
+    return list(dict.fromkeys(specifiers))
 
 
 _NEWEST_MINOR = 20
