@@ -47,6 +47,28 @@ def test_unpacking_is_no_transfer(tmp_path: Path) -> None:
     assert transfer.count == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("src/build/__init__.py", True),  # a package that has this name
+        ("src/dist/__init__.py", True),
+        ("build/lib/x.py", False),
+        ("dist/x.whl", False),
+        ("src/x/__pycache__/x.pyc", False),
+        ("src/x.egg-info/PKG-INFO", False),
+    ],
+)
+def test_state_of_products(name: str, counts: bool, tmp_path: Path) -> None:  # noqa: FBT001
+    """A change of a build product is none of the project."""
+    path = tmp_path / name
+    path.parent.mkdir(parents=True)
+    path.write_text("1")
+    before = state_of(tmp_path)
+    path.write_text("22")
+    assert before is not None
+    assert (state_of(tmp_path) != before) is counts
+
+
 def test_state_of_a_large_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder with too many files is not listed to its end."""
     (tmp_path / "a").touch()

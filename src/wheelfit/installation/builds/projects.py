@@ -308,7 +308,9 @@ def _open_archive(
 
 _MAX_FILES = 20_000
 """Files of a folder; with more, its state is not read."""
-_BUILD_FOLDERS = frozenset(("__pycache__", "build", "dist", "node_modules"))
+_BUILD_FOLDERS = frozenset(("build", "dist"))
+"""The folders of build products beside ``pyproject.toml``; elsewhere they may be packages."""
+_GENERATED_FOLDERS = frozenset(("__pycache__", "node_modules"))
 _GIT_FILES = ("HEAD", "logs/HEAD", "packed-refs", "refs/tags")
 """The files that change with commits and tags, from which some backends derive versions."""
 
@@ -338,13 +340,13 @@ def _source_files(folder: Path) -> Iterator[Path]:
         if "pyvenv.cfg" in names:
             folders.clear()
             continue
-        folders[:] = sorted(name for name in folders if _is_relevant(name))
+        ignored = _GENERATED_FOLDERS | (_BUILD_FOLDERS if Path(parent) == folder else set())
+        folders[:] = sorted(
+            name
+            for name in folders
+            if name not in ignored and not name.startswith(".") and not name.endswith(".egg-info")
+        )
         yield from (Path(parent, name) for name in sorted(names) if not name.startswith("."))
-
-
-def _is_relevant(folder: str) -> bool:
-    is_product = folder in _BUILD_FOLDERS or folder.endswith(".egg-info")
-    return not (is_product or folder.startswith("."))
 
 
 def _git_files(folder: Path) -> Iterator[Path]:
