@@ -1,7 +1,8 @@
 """A build backend that wraps a project's own, so that any front end builds variants (PEP 517).
 
-A front end requests a variant by config settings, such as ``variant-label=v3``, and `wheelfit
-build` runs in its environment. All other hooks are those of the project's own backend.
+A front end requests a variant by config settings, such as ``variant-label=v3``. Then `wheelfit
+build` runs in the build environment that the front end made. All other hooks are those of the
+project's own backend.
 """
 
 from __future__ import annotations
@@ -65,19 +66,22 @@ def build_wheel(
 def get_requires_for_build_wheel(config_settings: ConfigSettings | None = None) -> list[str]:
     """Return the build requirements of a wheel, with the plugins that a build runs (B-20)."""
     settings = dict(config_settings or {})
+    hook = getattr(_own_backend(), "get_requires_for_build_wheel", None)
+    if _is_inner_call():
+        return [] if hook is None else list(hook(settings))
     plain_settings = {
         key: value for key, value in settings.items() if not _mentions_variants([key])
     }
-    hook = getattr(_own_backend(), "get_requires_for_build_wheel", None)
-    own = [] if hook is None else hook(settings if _is_inner_call() else plain_settings or None)
-    table = None if _is_inner_call() else read_project_table(_pyproject(), where="pyproject.toml")
+    own = [] if hook is None else hook(plain_settings or None)
+    table = read_project_table(_pyproject(), where="pyproject.toml")
     plugins = () if table is None else plugin_requirements(table, table.priorities, validate=False)
     return [*own, *plugins]
 
 
 def __getattr__(name: str) -> Any:
     """Return another hook of the project's own backend."""
-    # Metadata of the project's backend lacks the dependencies in the table.
+    # The metadata hook of the project's backend does not know `dependencies` of `_TABLE`. Without
+    # the hook, the front end builds a wheel and reads its metadata.
     if name not in _OTHER_HOOKS or ("metadata" in name and "dependencies" in _build_table()):
         raise AttributeError(name)
     return getattr(_own_backend(), name)

@@ -160,7 +160,7 @@ class BuildFailed(UserError, code="build-failed"):
 class UploadRefused(UserError, code="upload-refused"):
     """Raised when an index does not accept a file; the details list all reasons.
 
-    The exit code is that of ``publish``, which finds the same faults before an upload.
+    ``wheelfit publish`` ends with the same exit code if it finds such a fault before an upload.
     """
 
 

@@ -111,8 +111,10 @@ def gitlab_pipeline(
             runners = _runners(matrix, "gitlab", group[0].platform)
             variables = _entry(group, project).items()
             entry = {key.upper(): text for key, text in variables if key != "name"}
-            # Every entry needs all variables; a repeated tag has no effect.
-            entry |= {tag: runners[min(n, len(runners) - 1)] for n, tag in enumerate(tags)}
+            # Every entry must set all tags of its chunk. The last runner is repeated for those left
+            # over: GitLab ignores a repeated tag.
+            padded_runners = [*runners, *[runners[-1]] * (len(tags) - len(runners))]
+            entry |= zip(tags, padded_runners, strict=True)
             if len(f"{name}: [{', '.join(entry.values())}]") > _GITLAB_MAX_NAME:
                 raise UsageError(
                     f"the name of a job would have more than {_GITLAB_MAX_NAME} characters",

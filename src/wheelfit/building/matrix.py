@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
 ANY = "any"
-"""The platform of wheels that fit all of them; they are built on any requested one."""
+"""The platform of wheels that fit every platform; any requested platform can build them."""
 _LINUX = ("x86_64", "i686", "aarch64", "armv7l", "ppc64le", "s390x", "riscv64")
 PLATFORMS = (
     ANY,
@@ -144,7 +144,7 @@ def _matrix(table: Table, faults: FaultList, variants: tuple[str, ...]) -> Matri
     ]
     if table.flag("plain", default=True):
         labels.insert(0, None)
-    elif table.content["plain"] is False and not labels:
+    elif not labels:
         table.fault("must not be false: there is nothing to build without the plain wheel", "plain")
     pythons = _read_list(table, "pythons", _python)
     platforms = _read_list(table, "platforms", _platform)
@@ -234,8 +234,11 @@ def _runners(table: Table) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
     by_service = {}
     for service in _SERVICES:
         names = table.table(service)
-        platforms = [name for name in names.content if names.parsed(_platform, name, name)]
-        runners = {name: tuple(_read_list(names, name, _runner, single=True)) for name in platforms}
+        runners = {}
+        for platform in names.content:
+            is_known = names.parsed(_platform, platform, platform) is not None
+            if is_known:
+                runners[platform] = tuple(_read_list(names, platform, _runner, single=True))
         if service in table:
             by_service[service] = runners
     return by_service

@@ -108,7 +108,7 @@ def guide_to(namespace: str) -> Guide | None:
 
 
 def plugin_entry(namespace: str) -> dict[str, Any]:
-    """Return the entry of a provider for tools that have it built in (P-60)."""
+    """Return the ``providers`` entry by which tools recognise their built-in provider (P-60)."""
     plugin = next((plugin for plugin in EMULATED_PLUGINS if plugin.namespace == namespace), None)
     if plugin is None:  # no published plugin, so wheelfit's own name is used
         family = providers.by_namespace(namespace)

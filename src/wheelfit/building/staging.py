@@ -76,7 +76,8 @@ class Staging:
                 hidden_folder.mkdir()
                 self._folders[folder] = hidden_folder
                 self._locks += _lock(hidden_folder / _LOCK)
-                # With this name, other processes check whether it is abandoned: it must be locked.
+                # The folder is locked before it gets its final name: other processes remove an
+                # unlocked folder of that name as abandoned.
                 self._folders[folder] = hidden_folder.rename(folder / f"{_PREFIX}{name}")
             result_folder = self._folders[folder] / str(self._count)
             result_folder.mkdir()
@@ -96,7 +97,7 @@ class Staging:
             result cannot be moved.
         :raises KeyboardInterrupt: Ctrl-C was pressed while earlier results were published.
         """
-        while self._deferred:
+        while self._deferred:  # signals that arrived while an earlier call moved results
             signal.raise_signal(self._deferred.pop())
         results: dict[Path, Path] = {}
         for result, destination in pairs:

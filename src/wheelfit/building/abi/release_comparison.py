@@ -68,9 +68,10 @@ def compare_releases(
     :param exports: the declared exports of the library; None: those in its releases, of which the
         newest counts.
     :param program: the program that compares types; None: they are not compared.
-    :param built_with: the release that the consumer was built with: symbols that it lacks are of
-        other libraries, and its types are compared with those of others. None: all symbols of any
-        release are the library's, and types are those of the first release with all symbols.
+    :param built_with: the release that the consumer was built with. Symbols that this release lacks
+        belong to other libraries, and its types are compared with those of the other releases.
+        None: a symbol of any release belongs to the library, and the first release with all symbols
+        is compared with the others.
     :raises FileProblem: a file cannot be read, or the consumer does not use the library.
     """
     copies_folder = scratch if program is not None else None
@@ -93,7 +94,7 @@ def compare_releases(
         files[release.version] = libraries
         if not candidate.undecided:
             notes += [f"{release.origin}: {fault}" for fault in libraries.faults]
-        if not candidate.has_debug:
+        if not candidate.has_debug:  # copies serve only to compare types
             for copy in libraries.copies.values():
                 copy.unlink()
     for candidate in candidates:
@@ -134,8 +135,8 @@ def _read_release(
 ) -> tuple[ReleaseSymbols, LibraryFiles]:
     """Return the symbols of a consumer that a release has, and its libraries.
 
-    :param copies_folder: the folder for a folder with copies of the release's libraries; None:
-        nothing is copied.
+    :param copies_folder: where to make a folder of the release's name for copies of its libraries;
+        None: nothing is copied.
     """
     release_folder = None if copies_folder is None else copies_folder / str(release.version)
     try:

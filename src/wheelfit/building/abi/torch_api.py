@@ -146,10 +146,11 @@ def _verdict(version: Version, origin: str, use: TorchUse) -> ReleaseVerdict:
     table = torch_interface()
 
     def is_missing(name: str) -> bool:
-        # Older releases may have some of the functions of the first release in the table.
-        is_added_later = table.oldest < table.since[name] and version < table.since[name]
-        until = table.until.get(name)
-        return is_added_later or (until is not None and version >= until)
+        since, until = table.since[name], table.until.get(name)
+        # Functions of the oldest release in the table may have been added before that release.
+        is_first_release_known = since > table.oldest
+        is_too_old = is_first_release_known and version < since
+        return is_too_old or (until is not None and version >= until)
 
     missing = sorted(filter(is_missing, use.stable))
     undecided = ""

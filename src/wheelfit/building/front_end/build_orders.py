@@ -146,7 +146,7 @@ def _processor_key(order: BuildOrder) -> str:
     """Return the key of a build; flags count only if they change code for processors."""
     choice, recipe = order.choices[0], order.recipe
     if not changes_processor_code(choice.properties):
-        recipe = replace(recipe, flags=None)
+        recipe = replace(recipe, flags=False)
     return _key(choice, recipe)
 
 
@@ -156,6 +156,7 @@ def _key(choice: WheelToBuild, recipe: Recipe) -> str:
         dict(recipe.config_settings),
         dict(recipe.environment),
         recipe.further_flags or (),
+        # Flags are part of the key only if the recipe passes them to compilers.
         flags_of(choice.properties, {}) if recipe.flags else (),
         [str(choice.properties), choice.label is None] if recipe.pass_properties else None,
     )

@@ -61,7 +61,8 @@ def compare_with_plain(
     for order, wheels in built:
         for wheel in wheels:
             is_variant = wheel.label is not None and order.kind == "wheel"
-            # Backends that build variants themselves choose the flags, whatever the order says.
+            # A backend that builds variants itself ("native") chooses flags that the order does not
+            # have, so equal orders do not mean equal code.
             is_alike = wheel.method != "native" and compiles_alike(order, plain_order)
             if not is_variant or is_alike or wheel.content in compared:
                 continue
@@ -131,7 +132,7 @@ def _losses(
     for name, code in variant.items():
         if name not in plain:
             continue
-        if names_level:  # code without frame counts does not look unoptimised
+        if names_level:  # a level that the project names is no loss, nor are its stack frames
             code = replace(code, levels=plain[name].levels, frames=FrameUse())  # noqa: PLW2901
         if names_assertions:
             code = replace(code, has_assertions=False)  # noqa: PLW2901

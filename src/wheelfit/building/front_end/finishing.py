@@ -167,7 +167,7 @@ _REPORTED = frozenset({checks.NO_SUCH_CODE.code, checks.UNCLAIMED_CODE.code})
 
 
 def _findings(path: Path, properties: PropertySet) -> list[Finding]:
-    """Check a wheel; with the extra, also the GPU code of a wheel for GPUs (B-60)."""
+    """Check a wheel; with the extra ``build``, also the GPU code of a wheel for GPUs (B-60)."""
     try:
         options = CheckOptions(binaries=not _GPU_NAMESPACES.isdisjoint(properties.namespaces))
         return check_wheel(path, path.name, where=path.name, options=options)[0]
@@ -179,7 +179,7 @@ _GPU_NAMESPACES = frozenset({"nvidia", "amd"})
 
 
 def _with_resolved_markers(source: Path, folder: Path, epoch: int | None) -> Path:
-    """Return a plain wheel with its variant markers resolved, as without properties (B-40)."""
+    """Return a plain wheel with its variant markers resolved: it has no properties (B-40)."""
     with WheelArchive(source) as archive:
         metadata = archive.metadata()
     resolved = without_variant_markers(
@@ -228,6 +228,7 @@ def notes_above_level(path: Path, properties: PropertySet) -> Iterator[str]:
             binaries = binaries_of(archive, is_wanted=is_wanted, add_facts=with_instructions)
     except NeedsExtra:
         return
+    # Without features, `claimed` is the default v1, which the wheel does not claim itself.
     claim = f"claims {claimed}" if features else "claims no level"
     for finding in unguarded_code(binaries, claimed, is_whole=is_whole):
         yield (

@@ -43,7 +43,7 @@ class Source:
     pyproject: Mapping[str, Any] = field(hash=False, repr=False)
     """Its ``pyproject.toml``; empty where there is none."""
     table: ProjectTable | None
-    """The common part of its wheels (B-1)."""
+    """Its ``[variant]`` table: the defaults of its wheels (B-1); None: it has no table."""
     exports: AbiExports | None = None
     """The exports that it declares (B-61)."""
 

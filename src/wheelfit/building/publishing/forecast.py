@@ -126,7 +126,7 @@ def _large_file_findings(new: Sequence[OutgoingFile], limits: UploadLimits) -> I
 
 
 def _heaviest(outgoing: OutgoingFile) -> str:
-    """Return the largest members of a wheel, which may become distributions of their own."""
+    """Name the largest members of a wheel: its project may move them to other distributions."""
     if outgoing.kind is FileKind.SOURCE:
         return ""
     try:

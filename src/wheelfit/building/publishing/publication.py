@@ -80,8 +80,8 @@ def publish_as_one(
 ) -> PublishResult:
     """Publish files so that all of them become visible at once, or none.
 
-    An interrupted publication is resumed: a stage that has only files of this release. If a file is
-    refused or damaged the stage is dropped, since its files will change.
+    If a stage has only files of this release, an interrupted publication left it, and it is used
+    again. If a file is refused or damaged the stage is dropped, since its files will change.
 
     :raises UploadRefused: a file is refused, or the index has one with other content.
     :raises NetworkError: the index cannot be reached; sent files stay in the stage.
@@ -239,7 +239,8 @@ def _send_missing(
             try:
                 sender.send(file, progress.advance)
             except UnexpectedStatus as error:
-                if error.status == 404:  # the stage is missing: the server was reachable before
+                # The server answered earlier requests, so the stage is missing, not the server.
+                if error.status == 404:
                     raise FileProblem("the stage no longer exists") from None
                 raise
     finally:

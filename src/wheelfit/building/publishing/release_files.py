@@ -156,7 +156,8 @@ def _publishable_files(path: Path) -> Iterator[Path]:
         raise FileProblem("the file or folder does not exist", where=str(path))
     elif _is_publishable(path.name):
         yield path
-    elif not path.name.endswith(ATTESTATION):  # matched by dist/*
+    # Attestations are skipped without an error: a shell pattern such as dist/* names them too.
+    elif not path.name.endswith(ATTESTATION):
         raise FileProblem(
             "the file is neither a wheel nor a source distribution",
             where=str(path),

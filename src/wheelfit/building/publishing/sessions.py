@@ -346,12 +346,12 @@ def _problem(content: Mapping[str, Any]) -> str:
 
 
 def _error_details(content: Mapping[str, Any]) -> bytes:
-    """Return the errors of a wheelfit server in its usual form; empty for other servers."""
+    """Return a wheelfit server's errors as `failure_of` reads them; empty for other servers."""
     try:
         errors = [
             {**error, "where": error["source"]} for error in content["errors"] if error["reference"]
         ]
-    except (LookupError, TypeError):
+    except (LookupError, TypeError):  # errors of other servers have no reference
         return b""
     return json.dumps({"errors": errors}).encode()
 

@@ -207,7 +207,7 @@ def tool_choices(release: PlannedRelease, machines: Sequence[str] = MACHINES) ->
 def _newest_python(release: PlannedRelease) -> Python:
     """Return the newest Python with a wheel of its own; else the newest one in common use.
 
-    That is assumed of a Python with more than two bug-fix releases.
+    A Python with more than two bug-fix releases counts as in common use.
     """
     pythons = {
         python
@@ -307,10 +307,10 @@ class _MachineChooser:
     def _select(
         self, wheels: Sequence[OfferedWheel], support: Support, *, by_label_first: bool = False
     ) -> WheelFilename | None:
-        """Return the best wheel.
+        """Return the best wheel, or None.
 
-        :param by_label_first: whether Requires-Python of the best label decides (F-94), not that of
-            each wheel.
+        :param by_label_first: whether Requires-Python is compared after the choice (F-94): if it
+            excludes the best wheel, no wheel is chosen. Else excluded wheels are left out before.
         """
         unsupported = {
             wheel.filename.text: "Requires-Python"
@@ -333,7 +333,10 @@ class _MachineChooser:
         )
 
     def _unless_unreadable(self, wheel: WheelFilename | None) -> WheelFilename | None:
-        """Return a wheel, unless pip and uv skip the release because of its metadata (F-154)."""
+        """Return the chosen wheel; None if pip and uv cannot read its metadata (F-154).
+
+        They read the metadata of the chosen wheel only, and then skip the release.
+        """
         unreadable = {
             offered.filename for offered in self._release.wheels if offered.has_variant_markers
         }

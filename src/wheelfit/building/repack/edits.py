@@ -137,6 +137,7 @@ def apply_edits(
     if version != core.version:
         notes.append(f"it is version {version} instead of {core.version}")
     elif edits.version is not None and str(edits.version) != str(core.version):
+        # Another spelling of an equal version, such as 1.0 of 1.0.0.
         notes.append(f"it stays version {core.version}, which equals {edits.version}")
     requested = tuple(dict.fromkeys(edits.add))
     if context is not None:

@@ -1,8 +1,9 @@
 """Rust: levels of processors for cargo, under any caller (maturin, setuptools-rust, a script).
 
-``RUSTFLAGS`` replaces flags of configuration files, so it is only used where it is set already.
-Otherwise flags go where cargo joins them with those of the files: into ``build.rustflags``, or into
-those of a target, which replace them where there are any.
+Cargo ignores the flags of configuration files if ``RUSTFLAGS`` is set. So flags are added to
+``RUSTFLAGS`` only if it is set already. Otherwise they are added to variables whose values cargo
+joins with the files' flags: that of ``build.rustflags``, and those of targets if any target has
+flags, as a target's flags replace ``build.rustflags``.
 """
 
 from __future__ import annotations
