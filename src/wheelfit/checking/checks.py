@@ -26,7 +26,7 @@ UNREADABLE_DOCUMENT = CHECKS.error("unreadable-document", "F-30",
     "the document is not plain JSON, has a key twice, or exceeds a limit",
     "write UTF-8 JSON without byte order mark, with every key once")
 UNSUPPORTED_SCHEMA = CHECKS.error("unsupported-schema", "F-36",
-    "the schema is of an unknown version or host, so readers must refuse the document",
+    "the schema URL has an unknown host name or version, so readers must refuse the document",
     "write the schema of PEP 850 v0.2.0 or PEP 825 v0.1.1")
 WRONG_KEYS = CHECKS.error("wrong-keys", "F-20",
     "a required key is missing, or a key is unknown",
@@ -278,7 +278,7 @@ NO_SM_ARCH = CHECKS.warning("no-sm-arch", "P-95",
     "claim sm_arch; `wheelfit wheel inspect` shows the values")
 WRONG_CUDA_BOUND = CHECKS.error("wrong-cuda-bound", "P-93",
     "the lower bound of the driver admits drivers that cannot run the wheel's code",
-    "claim the CUDA major of the libraries; the version of the compiler for GPUs with PTX alone")
+    "claim the CUDA major of the libraries, or if a GPU has only PTX, the compiler's CUDA version")
 LEVEL_TOO_LOW = CHECKS.error("level-too-low", "P-102",
     "a binary refuses to load on processors that the wheel claims to support",
     "claim the level that the binary was linked for, or link it for a lower one")

@@ -280,4 +280,4 @@ class Report:
 
 
 listed_briefly = partial(listed, most=4)
-"""Joins strings in sentences; of a long list the first three, and the number of others."""
+"""Joins strings in sentences; of more than four, the first three and the number of others."""

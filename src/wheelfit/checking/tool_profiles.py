@@ -197,7 +197,7 @@ def _uv_values(namespace: str, feature: FeatureConfig) -> Iterator[str]:
             continue
         yield value
         if feature.name == "sm_arch" and value.endswith("_virtual"):
-            return  # uv ends with its only virtual architecture; wheelfit appends more (P-83)
+            return  # uv has one virtual value, the last; wheelfit has more behind it (P-83)
 
 
 def _is_supported_driver(features: Iterable[FeatureConfig]) -> bool:
@@ -318,7 +318,7 @@ def _with_profile_severity(finding: Finding, profiles: frozenset[Profile]) -> Fi
     if not enabled:
         return None
     severity = min(enabled, key=list(Severity).index)  # the highest comes first in `Severity`
-    # A finding with another severity than its check keeps it.
-    if finding.severity is not declared or severity is declared:
+    has_own_severity = finding.severity is not declared  # another one than its check: it keeps it
+    if has_own_severity or severity is declared:
         return finding
     return finding._replace(severity=severity)

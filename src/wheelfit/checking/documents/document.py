@@ -292,8 +292,10 @@ class _DocumentChecks:
             for recognition in _recognitions(namespace, provider)
             if recognition.builtin is None
         ]
-        if len(reasons) < len(provider.requires):
-            return  # a requirement is recognised, or is invalid and reported elsewhere
+        # A requirement without a reason is recognised, or is invalid and reported elsewhere.
+        are_all_unrecognised = len(reasons) == len(provider.requires)
+        if not are_all_unrecognised:
+            return
         if namespace in HARDWARE:
             yield _NO_FILE.finding(
                 checks.UNRECOGNISED_PROVIDER,
@@ -321,7 +323,11 @@ class _DocumentChecks:
                 yield self._unselectable(f"no provider is available for {feature.namespace}", path)
             case BuiltinProvider(name=name) if name != ABI_DEPENDENCY:
                 yield self._unselectable(f"no tool has a built-in provider {name}", path)
-            case None if not self._document.lacks_providers:
+            case None if self._document.lacks_providers:
+                # It has no table of providers (PEP 825), so the namespace alone tells the values.
+                if feature.namespace in VOCABULARIES:
+                    yield from self._check_vocabulary(feature, values, path)
+            case None:
                 unused_lists = [
                     name
                     for name, other in self._document.providers.items()
@@ -333,8 +339,6 @@ class _DocumentChecks:
                     else ""
                 )
                 yield self._unselectable(f"{feature.namespace} has no provider{note}", path)
-            case None if feature.namespace in VOCABULARIES:
-                yield from self._check_vocabulary(feature, values, path)
 
     def _unselectable(
         self, message: str, path: str, **correction: Unpack[_CorrectionArguments]
@@ -378,11 +382,13 @@ class _DocumentChecks:
         vocabulary = VOCABULARIES[feature.namespace]
         is_disputed = vocabulary.is_disputed(feature.name)
         if is_disputed:
-            published = listed(list(vocabulary.misspelt))
-            corrected = listed([name for names in vocabulary.misspelt.values() for name in names])
+            # By the published provider's name of a feature, the names that others use for it.
+            other_names = vocabulary.misspelt
+            published = listed(list(other_names))
+            others = listed([name for names in other_names.values() for name in names])
             yield _NO_FILE.finding(
                 checks.DISPUTED_SPELLING,
-                f"the published provider has {published}, others have {corrected}, and this "
+                f"the published provider has {published}, others have {others}, and this "
                 f"document has {feature.name}",
                 path=path,
             )

@@ -62,6 +62,7 @@ def _scan(text: str, by_path: dict[str, DocumentEntry], missing: set[str]) -> No
     steps: list[str | int] = []
     # For each open container, its path and where it starts.
     containers: list[tuple[str, int]] = []
+    # The path of the value that begins next. An object's key sets it, or else the value itself.
     path = ""
     awaits_key = False
 
@@ -82,16 +83,17 @@ def _scan(text: str, by_path: dict[str, DocumentEntry], missing: set[str]) -> No
         elif lexeme in "]}":
             steps.pop()
             awaits_key = False
-            path, start = containers.pop()
-            set_value(path, (start, match.end()))
+            container_path, start = containers.pop()
+            set_value(container_path, (start, match.end()))
         elif lexeme == ",":
             last = steps[-1]
-            awaits_key = isinstance(last, str)
-            if isinstance(last, int):
+            if isinstance(last, int):  # in an array
                 steps[-1] = last + 1
+            else:
+                awaits_key = True
         elif lexeme == ":":
             awaits_key = False
-        elif awaits_key:
+        elif awaits_key:  # this is the key
             steps[-1] = lexeme[1:-1] if _SIMPLE_KEY.fullmatch(lexeme) else json.loads(lexeme)
             path = add_entry(match.span())
         else:  # a value begins
@@ -152,15 +154,16 @@ def _corrected_path(finding: Finding) -> str | None:
 def _with_region(finding: Finding, by_path: dict[str, DocumentEntry], text: _Text) -> Finding:
     """Return a finding with the region of its correction; without a region, no correction."""
     correction, entry = finding.correction, by_path.get(finding.path)
-    # The correction of bad values is made below, from the text.
+    # Only `_sorted_values` below corrects bad values: it needs their text.
     if correction is None and finding.code != BAD_VALUES.code:
         return finding
+    corrected_path = _corrected_path(finding)
+    repeats_key = corrected_path is not None and corrected_path in by_path
     span = None
-    # A correction must not repeat a key that the table already has.
-    if entry is not None and _corrected_path(finding) not in by_path:
+    if entry is not None and not repeats_key:
         span = entry.key if correction is not None and correction.is_of_key else entry.value
     if span is None:
-        # The remedy of a finding with a correction names the correction.
+        # The remedy names the dropped correction, so the general remedy of the check replaces it.
         remedy = finding.remedy if correction is None else CHECKS[finding.code].remedy
         return finding._replace(correction=None, remedy=remedy)
     correction = correction or _sorted_values(text.content[slice(*span)])

@@ -201,7 +201,8 @@ def _pins_of(releases: Iterable[ReleaseFacts]) -> dict[Requirement, list[str]]:
     wheels_of: dict[str, dict[str, None]] = {}
     for release in releases:
         for wheel in release.wheels:
-            for text in () if wheel.core is None else wheel.core.requires_texts:
+            requires_texts = () if wheel.core is None else wheel.core.requires_texts
+            for text in requires_texts:
                 wheels_of.setdefault(text, {})[wheel.where] = None
     pins: dict[Requirement, dict[str, None]] = {}
     for text, wheels in wheels_of.items():

@@ -101,7 +101,8 @@ def _find_reach(
                 for interpreter in interpreters
                 if interpreter in best_labels
             )
-            if not interpreters <= best_labels.keys():
+            is_best_for_some = any(kind not in best_labels for kind in interpreters)
+            if is_best_for_some:
                 reach.chosen.add(label)
             reach.fitting.setdefault(label, {}).update(higher_labels)
             for interpreter in interpreters:

@@ -175,7 +175,7 @@ class _PathChecks:
     )
     """The files of each release, by folder."""
     snapshots: dict[Release, list[IndexFacts]] = field(default_factory=lambda: defaultdict(list))
-    """Index files in the order of the arguments, one of each folder."""
+    """The first index file of each folder, to be compared, in the order of the arguments."""
     folder_of: dict[str, Path] = field(default_factory=dict)
     """The folder of the page that lists a file, by the real path of the file."""
     entries: dict[str, File] = field(default_factory=dict)
@@ -350,15 +350,16 @@ class _PathChecks:
 
         folder_name = wheel_filename_of(path.parent.name)  # of an unpacked wheel
         label = None if folder_name is None else folder_name.label
+        is_of_wheel = path.name == _DOCUMENT
         findings, document = check_variant_document(
             data,
             Location(str(path)),
             label=label,
-            is_whole=path.name != _DOCUMENT,
+            is_whole=not is_of_wheel,
             profiles=self.options.profiles,
         )
         self.findings += findings
-        if document is None or label is not None or path.name != _DOCUMENT:
+        if document is None or label is not None or not is_of_wheel:
             return
         labels = [*document.variants, *document.unusable]
         if len(labels) != 1:
@@ -386,7 +387,11 @@ class _PathChecks:
 
 
 def _merged(groups: dict[Path, ReleaseFacts]) -> list[ReleaseFacts]:
-    """Return the files of a release by folder; those without an index belong to the first one."""
+    """Return the files of a release, one group for each folder with an index.
+
+    Files of folders without an index are added to the first group. Without any index there is one
+    group, of all files.
+    """
     separate = [group for group in groups.values() if group.has_index]
     separate = separate or [next(iter(groups.values()))]
     for group in groups.values():

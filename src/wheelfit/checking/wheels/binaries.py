@@ -76,6 +76,7 @@ def _level_findings(
     claimed = claimed_level(features)
     if claimed is None:
         return
+    # Without features `claimed` is the baseline, which the wheel does not claim itself.
     severity = None if features else Severity.WARNING
     claim = f"the wheel claims {claimed}" if features else "the wheel claims no level"
     for level in sorted({binary.levels.needed for binary in binaries if binary.levels.needed}):
@@ -127,6 +128,7 @@ def _nvidia_findings(
             if not binary.faults and (gpus := gpus_without_code(value, binary.code))
         }
         if lacking_members:
+            # If every member lacks code, the message names the GPUs that the best member lacks.
             fewest_gpus = _gpus(min(lacking_members.values(), key=len))
             message = f"it claims {value}, but has no code for {fewest_gpus}, only for {present}"
             yield _missing_code(value, list(lacking_members), len(with_code), message, location)
@@ -195,9 +197,10 @@ def _amd_findings(
 
 
 def _has_value(code: DeviceCode, value: str) -> bool:
-    """Return whether code covers a value; that of the family 100f covers ``100_real``, too."""
+    """Return whether code covers a value; code for the family 100f covers ``100_real``, too."""
     kind = "virtual" if code.kind is CodeKind.PTX else "real"
-    return value in code.values or (bool(code.values) and value == f"{code.number}_{kind}")
+    value_of_number = f"{code.number}_{kind}"
+    return bool(code.values) and value in (*code.values, value_of_number)
 
 
 def _unclaimed_code(
@@ -275,7 +278,7 @@ def _ptx_findings(
     binaries: Binaries, values: Sequence[str], bound: _Bound, location: Location
 ) -> Iterator[Finding]:
     """Report GPUs for which there is only PTX that is too new for the oldest driver."""
-    boards = has_boards(binaries)
+    boards = has_boards(binaries)  # whether the wheel can run on Jetson and DRIVE boards
     for value in values:
         for binary in binaries.with_code:
             refused = refused_ptx(value, binary.code, Capability(*bound.version), boards=boards)

@@ -94,7 +94,7 @@ def _in_words(tags: Iterable[Tag]) -> str:
 
 
 def _covers(wheel_tag: Tag, filename_tag: Tag) -> bool:
-    """Return whether every system that supports a tag of the file name supports a tag of WHEEL."""
+    """Return whether a system that supports the file name's tag always supports WHEEL's tag."""
     if not (
         wheel_tag.platform in (filename_tag.platform, "any")
         or _is_wider_form(wheel_tag.platform, filename_tag.platform)

@@ -98,10 +98,12 @@ def _content_findings(
         if declaration.distribution and canonicalize_name(declaration.distribution) != own_name:
             message = f"it names {declaration.distribution}, but the wheel belongs to {own_name}"
             yield location.finding(checks.WRONG_DISTRIBUTION, message, path="distribution")
-        # A declaration may define features of its own, which no vocabulary has.
-        dimensions = {*declaration.requirements, *(rank.feature for rank in declaration.ranks)}
+        # Features that the declaration itself defines are in no vocabulary.
+        own_features = {*declaration.requirements, *(rank.feature for rank in declaration.ranks)}
         required = (
-            property_ for property_ in declaration.properties if property_.feature not in dimensions
+            property_
+            for property_ in declaration.properties
+            if property_.feature not in own_features
         )
         yield from _property_findings(required, "properties", location)
         return
@@ -139,17 +141,17 @@ def _file_name_findings(
 
     :param declared_names: the group, and for an implementation also its name.
     """
-    words = _words(name.removesuffix(".json"))
+    dashed_name = _dashed(name.removesuffix(".json"))
     names_implementation = len(declared_names) == 2 and all(
-        _words(declared) in words for declared in declared_names
+        _dashed(declared) in dashed_name for declared in declared_names
     )
-    if _words(archive.filename.name) not in words and not names_implementation:
+    if _dashed(archive.filename.name) not in dashed_name and not names_implementation:
         message = f"another distribution may have a {name} too, and one overwrites the other"
         yield location.finding(checks.SHARED_DECLARATION_NAME, message)
 
 
-def _words(name: str) -> str:
-    """Return a name between dashes, so that only whole words match inside it."""
+def _dashed(name: str) -> str:
+    """Return a name between dashes, so that a search inside it only finds whole words."""
     return f"-{canonicalize_name(name)}-"
 
 
@@ -166,7 +168,8 @@ def _modules(paths: Iterable[str]) -> set[str]:
     modules: set[str] = set()
     for path in paths:
         *folders, file = path.split("/")
-        modules.update(accumulate(folders[:_MAX_MODULE_DEPTH], "{}.{}".format))  # all above it
+        # The packages above it: for a/b/c.py, these are a and a.b.
+        modules.update(accumulate(folders[:_MAX_MODULE_DEPTH], "{}.{}".format))
         name, _, ending = file.partition(".")
         # As `kernels.py`, `kernels.cpython-313-x86_64-linux-gnu.so`.
         if ending in ("py", "pyc") or file.endswith((".so", ".pyd")):

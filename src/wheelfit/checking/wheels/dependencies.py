@@ -107,8 +107,9 @@ def undeclared_findings(
             if literal is None or _why_never_matches(comparison) is not None:
                 continue
             if variable == VARIANT_LABEL:
-                if comparison.operator not in ("==", "!=") or not literal:
-                    continue  # an order of labels, or the empty one of a plain wheel
+                is_for_plain_wheel = literal == ""
+                if is_for_plain_wheel or comparison.operator not in ("==", "!="):
+                    continue
             elif variable not in VARIANT_SETS:
                 continue
             if not declared.contains(variable, literal):
@@ -138,14 +139,15 @@ def abi_findings(
                 f"{feature} is declared, but the wheel does not require {project}",
             )
         for value in values:
-            # A marker may restrict its dependency to this value (P-53). The properties are the
-            # declared ones, not filtered by a machine.
+            # The variant as if it had this value only: a marker may exclude a dependency for it
+            # (P-53). No machine filters its properties.
             narrowed = VariantContext(label, _with_single_value(properties, feature, value))
             for requirement in on_project:
                 marker = requirement.marker
-                if marker is not None and (
+                is_excluded = marker is not None and (
                     marker.resolve_variants(narrowed, filtered=False) is False
-                ):
+                )
+                if is_excluded:
                     continue
                 if not_admitted(requirement.specifier, [value]):
                     yield location.finding(

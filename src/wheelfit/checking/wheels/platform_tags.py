@@ -101,12 +101,14 @@ def platform_findings(
         return
     for claim in claims:
         yield from _machine_findings(claim, native, location)
+    # By format and machine, the oldest claim. A claim for several machines may be there repeatedly.
     oldest: dict[tuple[Format, str], ClaimedPlatform] = {}
     for claim in sorted(claims, key=_floor):
         if claim.floor is not None:
             for machine in claim.machines:
                 oldest.setdefault((claim.format, machine), claim)
-    for claim in {claim.tag: claim for claim in oldest.values()}.values():
+    unique_claims = {claim.tag: claim for claim in oldest.values()}
+    for claim in unique_claims.values():
         yield from _floor_findings(claim, native, location)
     yield from _library_findings(claims, native, location)
     if any(claim.c_library == "musl" for claim in claims):
@@ -123,7 +125,7 @@ def _library_findings(
 ) -> Iterator[Finding]:
     """Compare the libraries that binaries load with those of every system that a tag admits."""
     oldest: dict[object, ClaimedPlatform] = {}
-    for claim in sorted(claims, key=_floor, reverse=True):  # the oldest comes last, and stays
+    for claim in sorted(claims, key=_floor, reverse=True):  # older claims overwrite newer ones
         oldest[claim.c_library, claim.machines] = claim
     for claim in oldest.values():
         if claim.policy is not None:
@@ -202,13 +204,14 @@ def _macos_severity(version: tuple[int, int], claim: ClaimedPlatform) -> Severit
     if len(claim.machines) > 1 and version <= (11, 0):
         # A universal tag names the older of two systems: Macs with Arm start with macOS 11.
         return Severity.NOTE
-    is_same_year = version[0] == _floor(claim)[0]
-    if is_same_year and version[0] >= _FIRST_YEARLY_MACOS:
-        return Severity.WARNING  # from macOS 11 on, installers only have tags with minor 0
+    is_same_major = version[0] == _floor(claim)[0]
+    if is_same_major and version[0] >= _FIRST_YEARLY_MACOS:
+        return Severity.WARNING  # no tag can name its minor: installers only have tags with minor 0
     return None
 
 
 _FIRST_YEARLY_MACOS = 11
+"""The first macOS whose major version changes every year."""
 _GLIBC = re.compile(r"GLIBC_(\d{1,3})\.(\d{1,3})(?:\.\d{1,3})?")
 _UNWINDER = "libgcc_s"  # has versions called GLIBC_2.0 of its own, with any C library
 _RELATIVE_RELOCATIONS = "GLIBC_ABI_DT_RELR"  # since 2.36
