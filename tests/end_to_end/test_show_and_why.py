@@ -102,6 +102,16 @@ def test_show_a_missing_package(run: Runner, python: Path) -> None:
     assert "did you mean 'fast'?" in error["hint"]
 
 
+def test_show_a_broken_package(run: Runner, python: Path) -> None:
+    """The error names the distributions that cannot be read, since it may be one of them."""
+    packages = run("list", "--python", python, "--json").object["packages"]
+    broken = Path(packages[0]["location"]) / "harmed-1.0.dist-info"
+    broken.mkdir()
+    (broken / "METADATA").write_text("Summary: no name\n")
+    error = run("show", "--python", python, "harmed", "--json", code=1).error
+    assert f"{broken}: its metadata has the invalid name" in error["note"]
+
+
 def test_why(run: Runner, python: Path) -> None:
     """Chains begin with requested packages, and name extras and markers."""
     said = run("why", "--python", python, "for-mkl").out.splitlines()

@@ -149,6 +149,8 @@ def not_installed_error(
         f"{', '.join(missing)[:200]} {'is' if len(missing) == 1 else 'are'} not installed",
         code="not-installed",
         where=environment.name,
+        note="\n".join(f"{broken.path}: {broken.reason}" for broken in environment.scan().broken)
+        or None,  # it may be one of these
         hint=f"did you mean {' or '.join(map(repr, matches))}?"
         if matches
         else "`wheelfit list` shows the installed packages",
