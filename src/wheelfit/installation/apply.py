@@ -192,7 +192,7 @@ def _change_locked(job: _Job, lock_timeout: float) -> tuple[str, ...]:
     try:
         with locked(Path(folders.library), lock_timeout=lock_timeout) as is_locked:
             # Only with the lock is it certain that no other process changes the environment. If the
-            # recovery does, `_staying` refuses the plan.
+            # recovery changes what the plan is based on, `_staying` refuses the plan.
             recovered = recover(folders, job.file_system) if is_locked else None
             # Without the lock, the transaction waits for other processes.
             transaction_timeout = None if is_locked else lock_timeout
@@ -221,9 +221,9 @@ def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
         layout.wheel.pin.name: _unchanged(layout, job, removed_files, read_folder)
         for layout in layouts
     }
-    for folders in unchanged.values():
-        for folder in folders.values():  # it stays as it is
-            del removed_files[folder]
+    for unchanged_folders_of_wheel in unchanged.values():
+        for installed_folder in unchanged_folders_of_wheel.values():
+            del removed_files[installed_folder]  # nothing is removed from it
     progress.start(sum(wheel.size for wheel in job.checked))
     for layout in layouts:
         _stage(layout, job, transaction, unchanged[layout.wheel.pin.name])
@@ -302,10 +302,10 @@ def _unchanged(
     removed_files: Mapping[str, Collection[str]],
     read_folder: FolderScan,
 ) -> Mapping[str, str]:
-    """Return the folders of a wheel that are installed already, with their places.
+    """Return the folders of a wheel that are installed already, each with its installed path.
 
-    Their files must be links and belong to no other distribution; with new bytecode no folder is
-    unchanged.
+    The installed files must be hard links to those of the wheel, and belong to no other
+    distribution. If modules are compiled, no folder is unchanged.
     """
     wheel, environment = layout.wheel, job.environment
     is_replacement = any(entry.name == wheel.pin.name for entry in job.plan.remove)

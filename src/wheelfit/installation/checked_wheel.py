@@ -99,6 +99,7 @@ def check_wheel(
     where = pin.filename.text
     root = _root(wheel)
     original = wheel.metadata()
+    # The resolver read the metadata with the requirements that a bridge adds.
     _check_identity(pin, pin.file.with_added_requirements(original), where)
     _check_variant(pin, wheel, where)
     commands: tuple[Command, ...] = ()
@@ -219,7 +220,8 @@ def _parts(
             notes += [f"a file that installers write is not installed: {path}" for path in skipped]
             kept = {name: number for name, number in files.items() if name not in excluded}
         elif segments[0] == data:
-            scheme, path = segments[1] if len(segments) > 1 else "", "/".join(segments[2:])
+            scheme = segments[1] if len(segments) > 1 else ""
+            path = "/".join(segments[2:])
             if scheme not in DATA_FOLDERS:
                 raise InvalidWheel(
                     f"{source}/{next(iter(files))} belongs to no known scheme",
@@ -227,13 +229,14 @@ def _parts(
                 )
             if scheme == "scripts" and not path:
                 kept = {name: number for name, number in files.items() if name not in wrappers}
-            elif scheme == root and (twins := wheel.files.folders.get(path)):
-                # Two copies of a file have one place; `lay_out` refuses different ones.
+            elif scheme == root and (root_files := wheel.files.folders.get(path)):
+                # A file at the root of the wheel has the same destination. If both are equal, this
+                # one is skipped; if they differ, `lay_out` refuses the wheel.
                 hashes = wheel.files.hashes
                 kept = {
                     name: number
                     for name, number in files.items()
-                    if name not in twins or hashes[twins[name]] != hashes[number]
+                    if name not in root_files or hashes[root_files[name]] != hashes[number]
                 }
         elif segments[0].lower().endswith(".data"):
             # Other installers would treat it as the wheel's own .data folder.

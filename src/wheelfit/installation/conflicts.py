@@ -258,8 +258,8 @@ class _ExistingFiles:
     ) -> Iterator[tuple[str, _Conflict | None]]:
         """Reserve the paths of the files in one folder.
 
-        Yields the name of each file that exists already with the same content, with None, and of
-        each file whose path is taken, with the conflict.
+        Yields pairs: the name of a file whose path is taken, and the conflict; or None in its place
+        if the file there has the same content.
         """
         taken = self._reserved_files.setdefault(self._key(folder), {})
         wheel_above = self._file_above(self._key(folder))
@@ -279,25 +279,26 @@ class _ExistingFiles:
             ):
                 yield name, None
                 continue
-            owner = wheel_above if earlier is None else earlier[0]
-            if owner := owner or self._reserved_folders.get(self._key(path), ""):
+            # Another wheel may have reserved the path, a file above it, or a folder at it.
+            file_owner = wheel_above if earlier is None else earlier[0]
+            if owner := file_owner or self._reserved_folders.get(self._key(path), ""):
                 yield name, _Conflict(f"{path} is also in {owner}")
                 continue
             taken[self._key(name)] = wheel_name, content
-            existing = obstacle
+            existing_path = obstacle
             if existing_names:
-                spelled = name if name in existing_names else None
-                if spelled is None and self._ignores_case:
+                existing_name = name if name in existing_names else None
+                if existing_name is None and self._ignores_case:
                     spellings = spellings or {fold_name(other): other for other in existing_names}
-                    spelled = spellings.get(fold_name(name))
-                existing = None
-                if spelled is not None:
-                    existing = self._unless_removed(f"{folder}{os.sep}{spelled}")
-            if existing is None:
+                    existing_name = spellings.get(fold_name(name))
+                existing_path = None
+                if existing_name is not None:
+                    existing_path = self._unless_removed(f"{folder}{os.sep}{existing_name}")
+            if existing_path is None:
                 continue
-            if existing == path and _has_content(path, content):
+            if existing_path == path and _has_content(path, content):
                 yield name, None
-            elif (conflict := self._conflict_with(existing)) is not None:
+            elif (conflict := self._conflict_with(existing_path)) is not None:
                 yield name, conflict
         self._reserve_folder(self._key(folder), wheel_name)
 
@@ -364,26 +365,30 @@ class _ExistingFiles:
         """Return a path if it is in the way; None if it is removed first."""
         if self._is_removed(path):
             return None
-        return path if not is_real_folder(path) or self._has_remaining(path) else None
+        return path if not is_real_folder(path) or self._stays(path) else None
 
     def _is_removed(self, path: str) -> bool:
         folder, name = os.path.split(self._key(path))
         return name in self._removed_files.get(folder, _NO_NAMES)
 
-    def _has_remaining(self, folder: str) -> bool:
-        """Return whether a folder has files that are not removed first."""
+    def _stays(self, folder: str) -> bool:
+        """Return whether a folder has files that are not removed first, or is empty.
+
+        An empty folder belongs to no distribution, so nothing removes it.
+        """
         return any(
             not self._is_removed(os.path.join(base, name))  # noqa: PTH118
             for base, _, names in os.walk(folder)
             for name in names
-        ) or not os.listdir(folder)  # noqa: PTH208  # an empty folder has no owner
+        ) or not os.listdir(folder)  # noqa: PTH208
 
     def _listing(self, folder: str) -> set[str] | None:
         if folder not in self._existing_names:
-            # Parent folders need not be readable, so they are not read; but a folder that is known
-            # not to exist has no subfolders.
-            is_possible = self._existing_names.get(os.path.dirname(folder), _NO_NAMES) is not None  # noqa: PTH120
-            listing = self._read_folder(folder) if is_possible else None
+            # A folder is missing if its parent was found missing. A parent that was not listed yet
+            # is not listed for this, since it need not be readable.
+            parent = os.path.dirname(folder)  # noqa: PTH120
+            is_parent_missing = self._existing_names.get(parent, _NO_NAMES) is None
+            listing = None if is_parent_missing else self._read_folder(folder)
             self._existing_names[folder] = (
                 None if listing is None else listing.files.keys() | listing.folders
             )

@@ -110,7 +110,8 @@ def _needs(
                 if requirement.applies(environment, "", context):
                     yield InstalledRequirement(entry, requirement, installed)
                     continue
-                # An absent package is no unmet requirement: nobody may have requested the extra.
+                # A requirement of an extra is yielded only if its package is installed: whether the
+                # user requested the extra is unknown.
                 for extra in sorted(metadata.provides_extra):
                     if installed is not None and requirement.applies(environment, extra, context):
                         yield InstalledRequirement(entry, requirement, installed, extra)

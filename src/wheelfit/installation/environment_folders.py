@@ -136,12 +136,15 @@ class EnvironmentFolders:
         return layout
 
     def outermost(self, scheme: str) -> str:
-        """Return the outermost of the folders that contain a folder, by the name of its scheme."""
+        """Return the scheme of the outermost folder that contains the folder of a scheme.
+
+        It is the scheme itself if no other folder contains its folder.
+        """
         outer = scheme
         for name, root in self.roots.items():
             if root != self.roots[outer] and is_below(self.roots[outer], root):
                 outer = name
-        # Of two names for one folder always the same.
+        # If several schemes have this folder, the first is returned for each of them.
         return next(name for name, root in self.roots.items() if root == self.roots[outer])
 
     def encode(self, path: str) -> str:

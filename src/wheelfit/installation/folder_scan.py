@@ -18,7 +18,10 @@ class FolderScan:
         self._seen: dict[str, FolderListing | None] = {}
 
     def __call__(self, folder: str) -> FolderListing | None:
-        """Return the entries of a folder, links followed; None if it is not a folder."""
+        """Return the entries of a folder; None if the path is not a folder.
+
+        The path may be a link to a folder, but a link among the entries counts as a file.
+        """
         if folder not in self._seen:
             self._seen[folder] = _list_folder(folder)
         return self._seen[folder]

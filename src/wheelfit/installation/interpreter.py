@@ -133,11 +133,12 @@ def _of_folder(folder: Path) -> Path | None:
                 where=str(venv),
                 hint=f"--python {venv} uses it anyway",
             )
-        return None if _is_own_environment(venv) else _in_folder(venv)
+        return None if _is_running(venv) else _in_folder(venv)
     return None
 
 
-def _is_own_environment(folder: Path) -> bool:
+def _is_running(folder: Path) -> bool:
+    """Return whether this process runs in a virtual environment."""
     try:
         return folder.samefile(sys.prefix)
     except OSError:
@@ -199,7 +200,9 @@ def _well_known_folders(version: str, environ: Mapping[str, str]) -> Iterator[Pa
     pyenv = environ.get("PYENV_ROOT") or (home and f"{home}/.pyenv")
     data = environ.get("XDG_DATA_HOME") or (home and f"{home}/.local/share")
     uv = environ.get("UV_PYTHON_INSTALL_DIR") or (data and f"{data}/uv/python")
-    series = version.removesuffix("t")  # folders of free-threaded builds end with another word
+    # The folder of a free-threaded 3.13 is named 3.13.0t or cpython-3.13.0+freethreaded-…, so the
+    # pattern begins with 3.13, not with 3.13t.
+    series = version.removesuffix("t")
     for root, names in (
         (pyenv and f"{pyenv}/versions", f"{series}*"),
         (uv, f"cpython-{series}*"),
@@ -269,7 +272,7 @@ def inspect_interpreter(
     described in process.
 
     :param path: the path of the interpreter; None: the running one.
-    :param deadline: the time limit of the child process, in seconds after `meanwhile`.
+    :param deadline: the time limit of the child process, in seconds from the return of `meanwhile`.
     :param store: opens the cache of descriptions; None: the interpreter is started.
     :param tags: whether to include the supported wheel tags; without them only the standard library
         is used, and nothing is cached.

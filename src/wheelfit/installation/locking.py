@@ -35,7 +35,8 @@ _LOCKED_BY_OTHERS = frozenset({errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, er
 def locked(folder: Path, *, lock_timeout: float = LOCK_TIMEOUT) -> Iterator[bool]:
     """Lock an environment for the length of a ``with`` block.
 
-    Yields False if the file system has no locks; the workplace of a change is the lock then.
+    Yields False if the file system has no locks. Then the folder of staged files, which a change
+    creates in the library folder, prevents other changes.
 
     :param folder: the library folder of the environment; it exists.
     :param lock_timeout: seconds to wait for another process.

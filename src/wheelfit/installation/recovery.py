@@ -180,14 +180,13 @@ class _Undo:
             for path in _recorded(os.path.join(record, "RECORD"), record)  # noqa: PTH118
         )
         foreign_projects = {_project(path) for path in foreign_records}
-        # Projects that another tool has installed or removed since.
-        self._superseded = frozenset(
-            owner
-            for step in self._steps
-            if _is_record(step.path) and step.kind is not StepKind.DROP
-            for owner in step.owners or {_project(step.path)}
-            if owner in foreign_projects or not self._is_somewhere(step)
-        )
+        # Projects that another tool has installed (there is a foreign record) or removed since.
+        superseded: set[str] = set()
+        for step in self._steps:
+            if _is_record(step.path) and step.kind is not StepKind.DROP:
+                owners = step.owners or frozenset({_project(step.path)})
+                superseded |= owners & foreign_projects if self._is_somewhere(step) else owners
+        self._superseded = frozenset(superseded)
 
     def undo(self) -> list[str]:
         """Undo all steps, and return the paths not restored, a sentence each."""
@@ -221,11 +220,16 @@ class _Undo:
                 self._staying.append(step.path)
                 return
             self._disk.move(step.path, step.workplace_path)
-        # Foreign files are in it only if it was at step.path before, which is free now.
+        # The added folder is in the workplace now. Files that another tool put into it, while
+        # it was at step.path, are moved back there.
         self._bring_back(step.workplace_path, step.path)
 
     def _undo_swap(self, step: Step) -> None:
-        """Undo an exchange, unless it was not made or is undone already."""
+        """Undo an exchange, unless it was not made or is undone already.
+
+        The exchange moved the old path to the workplace and the new path, until then staged in the
+        workplace, to ``step.path``. Afterwards the new path is in the workplace again.
+        """
         if not self._disk.exists(step.workplace_path):
             return  # an earlier recovery moved it back, or removed it after all steps were undone
         is_new_path_staged = identity_of(step.workplace_path) == step.new_identity
@@ -238,7 +242,7 @@ class _Undo:
             for path in self._foreign(step.path, step.path):
                 old = step.workplace_path + path[len(step.path) :]
                 if self._disk.exists(old) and not is_real_folder(old):
-                    self._disk.remove_file(old)  # the foreign file takes its place below
+                    self._disk.remove_file(old)  # `_bring_back` moves the foreign file there
             if not self._disk.exchange(step.path, step.workplace_path):
                 raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), step.path)
         elif not self._disk.exists(step.path) and not is_new_path_staged:
@@ -247,7 +251,7 @@ class _Undo:
                 self._move_back(step)
             return
         if self._is_superseded(step) and identity_of(step.workplace_path) == step.old_identity:
-            return  # foreign files are not in the old folder, only in the new one
+            return  # the old folder is in the workplace, and has no foreign files
         self._bring_back(step.workplace_path, step.path)
 
     def _undo_take(self, step: Step) -> None:
@@ -300,7 +304,10 @@ class _Undo:
     # --- owners ---
 
     def _foreign(self, folder: str, target: str) -> Iterator[str]:
-        """Yield the files in a folder that are foreign if the folder is at the target."""
+        """Yield the foreign files in a folder.
+
+        :param target: the path of the folder in the environment; it may be in the workplace now.
+        """
         for path in _files_below(folder):
             if self._is_foreign(target + path[len(folder) :]):
                 yield path
@@ -309,6 +316,8 @@ class _Undo:
         real = self._real.of(target)
         if real in self._foreign_files:
             return True
+        # A file in no RECORD is foreign too, except bytecode. But if no RECORD of the change could
+        # be read, the own files are unknown.
         is_bytecode = os.path.basename(os.path.dirname(target)) == "__pycache__"  # noqa: PTH119, PTH120
         return bool(self._own_files) and real not in self._own_files and not is_bytecode
 
@@ -320,20 +329,26 @@ class _Undo:
                 continue
             for path in (step.workplace_path, step.path):
                 if identity_of(path) in {step.new_identity, step.old_identity}:
-                    is_whole = step.path.endswith(".dist-info")
-                    record = os.path.join(path, "RECORD") if is_whole else path  # noqa: PTH118
-                    folder = step.path if is_whole else os.path.dirname(step.path)  # noqa: PTH120
+                    # The step concerns the whole .dist-info folder, or the RECORD alone. Paths in
+                    # RECORD are relative to the folder in the environment, not in the workplace.
+                    if step.path.endswith(".dist-info"):
+                        record, folder = os.path.join(path, "RECORD"), step.path  # noqa: PTH118
+                    else:
+                        record, folder = path, os.path.dirname(step.path)  # noqa: PTH120
                     recorded.update(map(self._real.of, _recorded(record, folder)))
         return frozenset(recorded)
 
     def _is_known(self, record: str) -> bool:
         """Return whether a ``.dist-info`` folder is part of this change."""
         for step in self._steps:
-            if step.path == record and step.kind is not StepKind.DROP:
-                if identity_of(record) in {step.new_identity, step.old_identity}:
-                    return True
-            elif step.path.startswith(record + os.sep) or step.path == record:
-                return True  # a step within the folder, or its removal
+            if step.path.startswith(record + os.sep):
+                return True
+            # Unless the step removes the folder, another one may be in its place now.
+            if step.path == record and (
+                step.kind is StepKind.DROP
+                or identity_of(record) in {step.new_identity, step.old_identity}
+            ):
+                return True
         return False
 
     def _is_somewhere(self, step: Step) -> bool:

@@ -75,6 +75,7 @@ class RelatedDistributions(Struct, frozen=True):
         kept = {build.name for build in resolution.kept}
         unneeded = set(self.dependencies - pinned - kept)
         staying = self.needs_of_extras.keys() - pinned
+        # A distribution that is still needed stays, and so do its own needs.
         while needed := unneeded & _direct_needs(self.needs_of_extras, staying - unneeded):
             unneeded -= needed
         return {
@@ -127,7 +128,7 @@ def _only_needed_by(
     while True:
         others = needs_of_extras.keys() - dependencies - builds
         needed_by_others = dependencies & _direct_needs(needs_of_extras, others)
-        # Distributions may need each other in a cycle, so the needs of the builds decide as well.
+        # Distributions that need only each other, in a cycle, are not needed by a build any more.
         unneeded_by_builds = dependencies - _all_needs(builds - dependencies, needs)
         if not needed_by_others and not unneeded_by_builds:
             return frozenset(dependencies)

@@ -99,6 +99,7 @@ class Workplaces:
         end = time.monotonic() + (lock_timeout or 0)
         while True:
             try:
+                # A journal means that another change runs, or was interrupted.
                 if journal_stage_of(self._folders) is None:
                     self._disk.make_folder(self._folders.workplace, 0o700)
                     return True
@@ -128,12 +129,14 @@ class Workplaces:
         """Return the staged folder of a scheme."""
         if scheme in self._staged_by_scheme:
             return self._staged_by_scheme[scheme]
-        # Nested folders share one tree, since both may get files in the same subfolder.
+        # If the folder of the scheme is within that of another one, both share a staged tree, since
+        # both may get files in the same subfolder.
         outer = self._folders.outermost(scheme)
-        root, top = self._folders.roots[scheme], self._folders.roots[outer]
-        staged = os.path.join(self.workplace_for(root), f"new-{self._token}", outer)  # noqa: PTH118
-        self._target_by_tree[staged] = top
-        folder = os.path.normpath(os.path.join(staged, os.path.relpath(root, top)))  # noqa: PTH118
+        root, outer_root = self._folders.roots[scheme], self._folders.roots[outer]
+        tree = os.path.join(self.workplace_for(root), f"new-{self._token}", outer)  # noqa: PTH118
+        self._target_by_tree[tree] = outer_root
+        path_in_tree = os.path.relpath(root, outer_root)
+        folder = os.path.normpath(os.path.join(tree, path_in_tree))  # noqa: PTH118
         self._make(folder)
         self._staged_by_scheme[scheme] = Path(folder)
         return self._staged_by_scheme[scheme]
@@ -212,7 +215,7 @@ class Workplaces:
             self._folders,
             [path for path in self._workplaces.values() if path != main_workplace],
             {
-                # How many of the created folders are the root or above it.
+                # The number of folders to remove: the root, and created parents of it.
                 scheme: sum(
                     root == folder or root.startswith(folder + os.sep) for folder in created
                 )

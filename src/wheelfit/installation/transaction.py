@@ -85,9 +85,12 @@ def environment_error(
             hint=f"{state}; use a virtual environment, or --target with a folder of your own",
         )
     if error.errno in FULL:
-        # An error of a copy names the source first; the full disk is that of the second name.
-        error_path = error.filename2 or (None if destination else error.filename)
-        full_folder = destination if error_path is None else Path(os.fsdecode(error_path))
+        # The error of a copy names the source, and second the target, whose disk is full.
+        full_folder = destination
+        if error.filename2:
+            full_folder = Path(os.fsdecode(error.filename2))
+        elif not destination and error.filename is not None:
+            full_folder = Path(os.fsdecode(error.filename))
         return EnvironmentUnavailable(
             no_space_message(full_folder or Path(), needed, error=error),
             where=None if full_folder is None else str(full_folder),
@@ -145,9 +148,9 @@ class Transaction:
             self._workplaces = Workplaces(
                 self._folders, self._created, self._disk, self._file_system
             )
-            created = self._workplaces.claim(self._lock_timeout)
+            is_workplace_new = self._workplaces.claim(self._lock_timeout)
             try:
-                self._workplaces.open(created=created)
+                self._workplaces.open(created=is_workplace_new)
             except BaseException as error:
                 self._recover_after(error)
                 raise
@@ -240,7 +243,7 @@ class Transaction:
         removed: dict[str, dict[str, str]] = {}
         for folder, names in removed_files.items():
             removed.setdefault(real.folder(folder), {}).update(names)
-        # The target of such a link stays, even if it becomes empty.
+        # A folder that is reached by a link stays, even if it becomes empty.
         linked = set()
         for folder in removed_files:
             parent, name = os.path.split(folder)

@@ -25,7 +25,7 @@ _SHEBANG = b"#!python"
 
 
 class WheelStage(Struct, eq=False):
-    """The staged folders of one wheel, into which it is written as into the final ones."""
+    """The staged folders of one wheel, which is written there as if they were the final ones."""
 
     stages: Mapping[str, Path]
     """The staged folders by scheme."""

@@ -56,11 +56,11 @@ def forks_of(conflicts: Sequence[Conflict]) -> tuple[Fork, ...]:
 def _condition(
     left_out: frozenset[str], earlier: Sequence[frozenset[str]], conflicts: Sequence[Conflict]
 ) -> Iterator[str]:
-    """Yield the markers that hold where a fork is the first one with the requested members.
+    """Yield the markers that all hold where a fork applies.
 
-    Conditions implied by "at most one member of each conflict" are omitted.
+    That is the first fork, in the order of the lock, that leaves out no requested member.
 
-    :param left_out: the members the fork leaves out.
+    :param left_out: the members the fork leaves out; none of them may be requested.
     :param earlier: the members each earlier fork leaves out; one of each must be requested.
     """
     requested = [tuple(sorted(members - left_out)) for members in earlier]
@@ -70,6 +70,7 @@ def _condition(
         if not single.keys() & {*members_of_fork}:
             yield f"({' or '.join(members_of_fork)})"
     for member in sorted(left_out):
+        # If another member of its conflict is certainly requested, this one cannot be.
         if not any(member in conflict and single.keys() & {*conflict} for conflict in conflicts):
             yield member.replace("' in ", "' not in ")
 
@@ -97,9 +98,10 @@ class RequestMarkers:
         }
 
     def _combine_forks(self, by_fork: Mapping[Fork, frozenset[str]]) -> frozenset[str]:
-        """Return markers that hold where the release applies in the fork that applies.
+        """Return markers; one of them holds if the fork that applies needs the release.
 
-        A marker in every fork that does not leave it out needs no condition of a fork.
+        A marker that only some forks have is combined with their conditions. Forks that leave out
+        its extra or group do not count, as it cannot hold there.
         """
         forks_by_marker: dict[str, list[Fork]] = {}
         for fork, markers in by_fork.items():

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 BuiltKind: TypeAlias = Literal["vcs", "directory", "archive", "sdist"]
 """A source that a wheel can be built from."""
 SourceKind: TypeAlias = Literal[BuiltKind, "wheels"]
-"""The source of a package; of wheels and a source distribution, the wheels."""
+"""The source of a package; if it has wheels and a source distribution, the wheels."""
 
 DEFAULT_LIMITS = TomlLimits(size=16 * 1024 * 1024)
 """The limits on the size of a lock file (F-30)."""
@@ -141,7 +141,7 @@ class Lock(Struct, frozen=True, eq=False):
     """
 
     packages: tuple[LockedPackage, ...]
-    """In the order of the file; by name if some of them are for wheelfit alone."""
+    """In the order of the file; by name if ``[tool.wheelfit]`` has entries in place of some."""
     where: str
     notes: tuple[str, ...]
     """The parts that cannot be used or are newer than this program, one sentence each."""
@@ -311,6 +311,7 @@ def _packages(entries: Iterable[Mapping[str, Any]], *, strict: bool) -> tuple[Lo
             if "version" in entry
             else min(wheel_versions, default=None)
         )
+        # Builds with several local versions, such as 2.8.0+cu128, are of one release, 2.8.0.
         if version is not None and len(wheel_versions) > 1:
             version = without_build(version)
         packages.append(
@@ -355,7 +356,7 @@ def _wheels(entry: Mapping[str, Any]) -> Iterable[LockedWheel]:
         yield _wheel(parse_wheel_filename(file_name_of(wheel) or ""), wheel)
     archive = entry.get("archive")
     if archive is not None:  # F-124: a source archive is not a wheel
-        # PEP 751: it has no key for its name.
+        # PEP 751: the table of an archive has no key `name`; the path or URL ends with its name.
         try:
             filename = parse_wheel_filename(file_name_of({**archive, "name": None}) or "")
         except InvalidFilename:

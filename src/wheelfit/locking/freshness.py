@@ -179,16 +179,18 @@ def _validator(
 
 def _row(file: File, repository: Repository) -> list[object]:
     """Return the data of a file on a page, with its state if the page has no hash of it."""
-    hashes: object = sorted(file.hashes.items()) if not file.is_selector else ""
-    if not file.hashes and file.is_local:
+    content: object = sorted(file.hashes.items())
+    if file.is_selector:
+        content = ""
+    elif not file.hashes and file.is_local:
         status = Path(file_path(file.url)).stat()
-        hashes = [status.st_size, status.st_mtime_ns]
-    elif not file.hashes and file.filename.endswith(VARIANTS_SUFFIX) and not file.is_selector:
-        hashes = hashlib.sha256(repository.read(file)).hexdigest()
+        content = [status.st_size, status.st_mtime_ns]
+    elif not file.hashes and file.filename.endswith(VARIANTS_SUFFIX):
+        content = hashlib.sha256(repository.read(file)).hexdigest()
     return [
         file.filename,
         file.url,
-        hashes,
+        content,
         file.requires_python,
         file.yanked,
         file.size,
@@ -202,7 +204,8 @@ def _as_json(value: object) -> Any:
     """Return a value as JSON, with sets and mappings in a fixed order."""
     if value is None or isinstance(value, (str, int, float)):
         return value
-    if isinstance(value, FunctionType):  # such functions return hints, which do not affect the lock
+    if isinstance(value, FunctionType):
+        # The functions in a request return hints for errors, which do not affect the lock.
         return value.__qualname__
     if isinstance(value, Struct):
         return _fields_as_json(value, value.__struct_fields__)

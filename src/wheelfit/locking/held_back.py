@@ -38,9 +38,9 @@ class LockHeldBack:
 def held_back(listed_environments: Sequence[ListedEnvironment]) -> Iterator[LockHeldBack]:
     """Yield each release that was held back, once for all environments that have it.
 
-    An environment keeps the versions of earlier ones if possible, so the first one has the reason.
-    If the newest release is locked for another Python of the same platform, the requested Pythons
-    are the reason, and it is not reported.
+    Its reason is that of the first environment; later ones prefer the version of the first. If the
+    newest release is locked for another Python of the same platform, the requested Pythons are the
+    reason, and it is not reported.
 
     :param listed_environments: the solutions of one lock, in the order of their resolution.
     """

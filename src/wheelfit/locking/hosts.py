@@ -76,7 +76,8 @@ def lock_for_hosts(
     for machine in machines:
         report(machine.environment)
         target = machine.environment.target
-        # The last version counts: of an earlier machine, of its own old lock, of the common one.
+        # The version of the common old lock is preferred to that of the machine's own old lock, and
+        # this one to that of an earlier machine.
         preferred = dict(versions)
         for lock in (machine.old, old):
             if lock is not None:

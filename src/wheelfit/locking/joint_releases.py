@@ -40,10 +40,10 @@ def resolve_jointly(
 ) -> Resolution:
     """Resolve a request with builds for the most kinds of accelerators.
 
-    A kind counts if every project with builds for it in any release has one in its chosen release:
-    otherwise a machine of this kind would lack its accelerator. So ROCm does not count if torch has
-    a build for it, but torchvision has one only in another release. Preferred versions stay, and
-    all other projects have the newest possible version.
+    A kind counts if every project that has builds for it has one in the chosen release: otherwise a
+    machine of this kind would lack its accelerator. So ROCm does not count if torch has a build for
+    it, but torchvision has one only in another release. Preferred versions stay, and all other
+    projects have the newest possible version.
 
     :param candidates: the candidates for machines of every kind; for a single machine the plain
         resolution is returned.
@@ -55,6 +55,7 @@ def resolve_jointly(
     projects = list(_projects(resolution, request, candidates))
     versions = _versions(resolution, projects)
     for kinds in islice(_sets_of_kinds(projects), _MAX_ATTEMPTS):
+        # The resolution has builds for these kinds, and no later set has more kinds.
         if all(project.releases_for(kinds)[0] == versions[project.name] for project in projects):
             break
         constraints = tuple(project.constraint_for(kinds) for project in projects)
@@ -67,7 +68,7 @@ def resolve_jointly(
             continue
         if joint_versions == versions:
             break
-        # Unlike favoured versions, preferred ones may be old without a remark.
+        # Newer releases are reported for favoured versions, but not for preferred ones.
         preferred = {
             name: version
             for name, version in request.preferred.items()

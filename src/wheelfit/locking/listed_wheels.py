@@ -189,7 +189,10 @@ class LabelSearch:
         map_concurrently(unread, fetch, most=threads)
 
     def _candidates_for(self, pin: Pin, restricted: Candidates) -> Candidates:
-        """Return the restricted candidates, or those of the solution where labels are no choice."""
+        """Return the restricted candidates for a release with a choice of labels.
+
+        For any other release, return the candidates of the solution.
+        """
         return restricted if _has_label_choice(pin) else self._solution.candidates
 
     def _read_labels(self, pin: Pin, candidates: Candidates) -> Iterator[_LabelWithNeeds]:

@@ -73,12 +73,13 @@ def lock_everywhere(
     chosen: dict[tuple[Fork, Python], Versions] = {}
     given_up: set[tuple[Fork, NormalizedName, Version]] = set()
     forks = forks_of(solver.request.conflicts)
-    # The versions of earlier environments are preferred, and only builds for accelerators make an
-    # older version better: so Macs, for which there are none, come last.
+    # Each environment prefers the versions of earlier ones. An older version may be better than the
+    # newest only if it has builds for an accelerator. Macs have no such builds: they come last, so
+    # that they prefer the version that was chosen for accelerators.
     macs_last = sorted(environments, key=lambda environment: environment.platform[0] == "darwin")
     for environment, fork in product(macs_last, forks):
         if failed and failed[-1][0] is environment:
-            continue
+            continue  # its first fork failed, so it is left out
         report(environment)
         preferred: Versions = {}
         if old is not None:
@@ -90,7 +91,8 @@ def lock_everywhere(
             if (fork, name, version) not in given_up
         }
         fork_versions = chosen.setdefault((fork, environment.python), {})
-        # Versions of other environments are preferred, those of the same fork and Python most.
+        # The versions of the old lock have precedence, then those of other environments: first of
+        # the same fork, then of other ones; in each fork, of the Python that was added last.
         latest_first = list(reversed(chosen))
         for key in sorted(latest_first, key=lambda key: key[0] != fork):
             preferred = chosen[key] | preferred
@@ -98,7 +100,8 @@ def lock_everywhere(
         try:
             solution = fork_solver.solve(environment, preferred)
         except NoFit as error:
-            # Inconsistent sets, and failures of single forks, are no lack of wheels for a platform.
+            # A platform that lacks wheels may be left out. But if there is no consistent set, or if
+            # only a later fork fails, the cause is another one.
             is_fatal = isinstance(error, NoConsistentSet) or fork is not forks[0]
             if every_platform or is_fatal:
                 raise _with_environment(error, environment) from None

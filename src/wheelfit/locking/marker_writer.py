@@ -49,8 +49,8 @@ class MarkerWriter:
     def marker(self, request_markers: Mapping[MarkerValues, frozenset[str]]) -> str | None:
         """Return the marker of an entry; None: it always applies.
 
-        :param request_markers: by environment in which the entry applies, the markers of the extras
-            and groups of which one must be requested; empty: it always applies there.
+        :param request_markers: for each environment in which the entry applies, the markers of the
+            extras and groups that need it; one of them must hold. Empty: it always applies there.
         """
         groups: dict[frozenset[str], set[MarkerValues]] = {}
         for values, markers in request_markers.items():
@@ -68,6 +68,8 @@ class MarkerWriter:
         """Return a marker that matches the selected environments and no other ones of the lock."""
         if len(selected) == len(self._all_values):
             return None
+        # There are two ways to write the environments: each set of Pythons with all platforms that
+        # have exactly these, or each set of platforms with its Pythons. The shorter one is used.
         platforms_by_pythons = _group_by_partners(selected)
         pythons_by_platforms = _group_by_partners(
             (python, platform) for platform, python in selected

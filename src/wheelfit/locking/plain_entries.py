@@ -49,8 +49,8 @@ def plain_entry(entry: Mapping[str, Any], filenames: Collection[str]) -> Entry |
     If it has no wheel for them, it gets a stand-in that no installer supports, so that their errors
     name the package.
 
-    :param filenames: the wheels for such tools. The wheels of a bridge are not files: each of them
-        only stands for its requirements.
+    :param filenames: the wheels for such tools, by name. Those of a bridge are left out: they are
+        not files, and only stand for their requirements.
     :return: None if all of these wheels are of a bridge.
     """
     wheels: dict[str, Entry] = {}
@@ -116,7 +116,7 @@ def effective_entries(table: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def entry_key(entry: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the key of a release, equal for all entries with its builds."""
+    """Return the key of a release: the same for all its entries, whatever builds they list."""
     version = entry.get("version")
     if version is None and (versions := _versions(map(file_name_of, entry.get("wheels", ())))):
         version = min(versions)
@@ -129,9 +129,10 @@ def is_bridged(wheel: Mapping[str, Any]) -> bool:
 
 
 def _set_version(plain: Entry, filenames: Iterable[str]) -> None:
-    """Set the version that other tools compare with wheels, if builds have versions of their own.
+    """Set the version of an entry to that of its wheels, which may have a local version.
 
-    If the wheels have several versions, it is removed: these tools would refuse any.
+    Other tools refuse wheels with a version other than that of the entry. So if the wheels have
+    several versions, the entry gets none.
     """
     if "version" not in plain:
         return

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 def prune(document: VariantDocument, labels: Collection[Label]) -> VariantDocument:
     """Return a document without unlisted labels, and without the parts only they used.
 
-    The entries of listed labels are unchanged; a missing one of ``null`` is added, for readers that
-    do not implement F-26. Unused namespaces are removed from priorities and providers.
+    The entries of listed labels are unchanged. If ``null`` is listed and has no entry, one is added
+    for readers that do not implement F-26. Unused namespaces are removed from priorities and
+    providers.
     """
     variants = {label: document.variants[label] for label in document.variants if label in labels}
     if NULL in labels and NULL not in document.unusable:

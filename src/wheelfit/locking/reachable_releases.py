@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from wheelfit.locking.request import LockNeeds, Root
 
 LabelsOf: TypeAlias = Callable[[ListedProject], Iterable["Label | None"]]
-"""Returns the labels of a release whose requirements count."""
+"""A function that returns, for a release, the labels of the wheels whose requirements count."""
 
 
 def markers_by_project(
@@ -49,7 +49,8 @@ def combine_markers(first: frozenset[str] | None, second: frozenset[str]) -> fro
     """
     if first is None:
         return second
-    return first | second if first and second else frozenset()
+    is_always_needed = not first or not second
+    return frozenset() if is_always_needed else first | second
 
 
 def _reached(

@@ -71,7 +71,7 @@ def lock_release(
     :raises InvalidDocument: ``strict``, and the metadata cannot be written without loss (F-56).
     """
     filtered = _ReleaseFilter(release, metadata, strict=strict)
-    document = filtered.document()
+    document = filtered.document()  # leaves out the wheels that it cannot describe, too
     wheels = [wheel for wheel in release.wheels if wheel.filename.text not in filtered.left_out]
     if not wheels:
         raise NoCompatibleWheel(

@@ -109,7 +109,7 @@ class LockNeeds(Struct, frozen=True):
         return tuple(dict.fromkeys(root.wheel for root in self.roots if root.wheel is not None))
 
     @property
-    def unjoined(self) -> frozenset[NormalizedName]:
+    def projects_with_requested_build(self) -> frozenset[NormalizedName]:
         """Projects of which one build is requested by its version, such as ``==2.14.1+cu126``."""
         requirements = [root.requirement for root in self.roots]
         requirements += [limit.requirement for limit in (*self.constraints, *self.overrides)]

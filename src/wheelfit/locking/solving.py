@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Repository
 
 ApproveBuilds: TypeAlias = "Callable[[Callable[[], Resolution], Candidates], Resolution]"
-"""Resolves by calling its first argument, and again after a build that makes requirements known.
+"""A function that resolves by calling its first argument, and returns the resolution.
 
-It returns the resolution once those of all packages to be built are known.
+As long as the requirements of a package to be built are unknown, it builds that, and calls again.
 """
 Versions = dict["NormalizedName", "Version"]
 """One version for each of some projects."""
@@ -274,7 +274,7 @@ class JoinedRepository(RepositoryWrapper):
     In such an index each build has a version of its own, such as ``2.15.0+cu132``, but a lock for
     every machine has one version of a project.
 
-    :param unjoined: projects of which one build is requested by its version.
+    :param unjoined: projects whose builds stay apart, since one is requested by its version.
     """
 
     def __init__(self, repository: Repository, unjoined: Collection[NormalizedName] = ()) -> None:
@@ -300,11 +300,12 @@ class JoinedRepository(RepositoryWrapper):
             if release is not None:  # the index files of all builds have the same content
                 text = index_file_name(release[0], without_build(release[1]))
                 renamed = structs.replace(file, filename=text)
-            # An index may have a build of a release twice, as for ROCm 7.13 and 7.14: the later
-            # one counts.
+            # Two builds of a release, as for ROCm 7.13 and 7.14, may have names that differ in the
+            # local version only: the later one counts.
             public, local, rest = _split_filename(renamed.filename)
             key = f"{public}-{rest}", renamed.source
-            if key not in files or _local_version(local) > _local_of(files[key].filename):
+            other = files.get(key)
+            if other is None or _local_version(local) > _local_of(other.filename):
                 files[key] = renamed
         return structs.replace(page, files=tuple(files.values()), has_joined_builds=True)
 
@@ -352,8 +353,8 @@ class UniversalCandidates(Candidates):
     def core_metadata(self, wheel: Wheel) -> CoreMetadata:
         """Return the core metadata of a wheel.
 
-        Files with the same metadata hash on their pages are read once, others each (F-112). A file
-        that a bridge lists under several labels is one for each, as each may need more.
+        Files with the same metadata hash on their pages are read once, others each (F-112). So is
+        a file for each label under which a bridge lists it: the bridge may add requirements to one.
         """
         if wheel.is_from_source:
             return super().core_metadata(wheel)  # it may change once its backend may be run

@@ -20,7 +20,7 @@ VERSIONED_KINDS = ("sdist", "archive")
 def source_entry(file: File, folder: Path | None) -> tuple[str, dict[str, Any]]:
     """Return the key and the table of a source in an entry of ``packages``.
 
-    :param file: the wheel that would be built from it.
+    :param file: the wheel that would be built from the source, which is its `origin`.
     :param folder: the folder of the lock file, to which paths of local sources are relative.
     """
     origin = file.origin

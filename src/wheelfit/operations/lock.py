@@ -480,7 +480,9 @@ class _LockSession:
         roots = self._roots
         solver = Solver(
             roots,
-            self._consulted if request.hosts else JoinedRepository(self._consulted, roots.unjoined),
+            self._consulted
+            if request.hosts
+            else JoinedRepository(self._consulted, roots.projects_with_requested_build),
             self._policy,
             has_requirements=self._building.has_requirements,
             approve=self._with_consent,

@@ -302,6 +302,7 @@ class BuildingRepository:
             return True
         if consent.mode != "always":
             return False
+        # For a project with variants it would be the plain build, which nobody requested.
         page = self._repository.project(name)
         filenames = [wheel_filename_of(file.filename) for file in page.files] if page else []
         return not any(filename.is_variant for filename in filenames if filename is not None)
@@ -338,7 +339,8 @@ class BuildingRepository:
         if product.metadata is None:
             data = self._index_metadata(product) or self._cached_metadata(product)
             if data is None and not self._is_too_large(product):
-                # The cache key of a source without a listed hash is known when it is open.
+                # This opens the source. If no hash of it is listed, its cache key is known only
+                # now, so the cache is read again.
                 data = self._declared_metadata(product) or self._cached_metadata(product)
             if data is not None and product.project is not None:
                 product.project.check(data)
@@ -358,8 +360,8 @@ class BuildingRepository:
     def _declared_metadata(self, product: Product) -> bytes | None:
         """Return the metadata that a source declares.
 
-        For an archive of an index it is cached, and that there is none: large ones take seconds to
-        unpack.
+        For an archive of an index, the metadata or its absence is cached: a large archive takes
+        seconds to unpack.
         """
         sha256 = product.file.hashes.get("sha256")
         if product.is_named or product.project is not None or sha256 is None:

@@ -62,8 +62,9 @@ class IsolatedBuildEnvironments:
     request: ResolutionRequest = ResolutionRequest()
     """The rules for every request: constraints, hashes, pre-releases."""
     resolve_url: Callable[[RequestedRequirement], DirectWheel | None] | None = None
-    """Returns the project of a requirement with a URL, or None if the URL is of a wheel. None:
-    such requirements are refused, since only users may request URLs.
+    """A function that returns the project of a requirement with a URL; for the URL of a wheel, it
+    returns None. If the field itself is None, requirements with a URL are refused, since only users
+    may request URLs.
     """
 
     def make(self, folder: Path) -> ManagedBuildEnvironment:

@@ -286,7 +286,8 @@ def _open_archive(
     top = unpack_archive(path, inside, filename, where=redacted_url)
     project = _inside(top, subdirectory, redacted_url)
     data, is_reliable = read_sdist_metadata(project)
-    # The archive of a repository, without PKG-INFO, may have any name.
+    # The name of a source distribution states its release. Other archives, such as those that a
+    # repository offers for download, may have any name; they have no PKG-INFO.
     expected_release = sdist_release(filename) if is_listed or data is not None else None
     if not is_project(project):
         raise InvalidSource(

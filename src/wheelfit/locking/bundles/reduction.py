@@ -91,7 +91,7 @@ def reduce_lock(
         for index, entry in enumerate(effective_entries(table))
         if index in entries
     ]
-    # A release without an entry for other tools gets none here, as a member of a bridge.
+    # A release gets an entry for other tools if the lock has one. Members of a bridge have none.
     standard_keys = {entry_key(entry) for entry in table["packages"]}
     plain = (_plain_entry(entry) for entry in packages if entry_key(entry) in standard_keys)
     _set_or_remove(table, "extras", sorted(set(extras)))
@@ -139,6 +139,8 @@ def _merge_documents(filename: str, documents: Sequence[VariantDocument]) -> Var
 
     :raises InconsistentDocuments: they contradict each other.
     """
+    # Each order is merged into `priorities`. A new namespace is inserted at `position`, which is
+    # after the one before it; a known one must not be in front of `position`.
     priorities: list[str] = []
     parts: dict[str, dict[Any, Any]] = {}
     for document in documents:
@@ -244,7 +246,8 @@ def _bundled_file(file: Mapping[str, Any], files: Mapping[str, BundledFile]) -> 
     hashes = {name.lower(): digest for name, digest in file["hashes"].items()}
     hashes["sha256"] = files[filename].sha256
     url = str(file.get("url", ""))
-    # A wheel with another name got its label from a bridge: its own metadata lacks it.
+    # A wheel whose URL ends with another name got its label from a bridge: its own metadata lacks
+    # it. The URL is kept, since readers recognise such a wheel by it.
     is_bridged = bool(url) and last_segment(url) != filename
     return {
         **({"name": file["name"]} if "name" in file else {}),

@@ -105,7 +105,7 @@ def _file_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
 def _file_problem(path: Path, promised: BundledFile, *, is_found: bool) -> tuple[str, str] | None:
     try:
         status = path.lstat()
-        if not is_found:
+        if not is_found:  # a parent is a link, which is not followed
             return "missing", ""
         if not stat.S_ISREG(status.st_mode):
             return "changed", "it is a link" if path.is_symlink() else "it is not a file"
@@ -203,6 +203,7 @@ def _chosen_files(
         files=AllFiles(),
         folder=folder.absolute(),
         extras=manifest.extras,
+        # A source is chosen as the wheel that would be built from it; its archive is in the bundle.
         built=stand_in_of(folder.absolute()),
     )
     pins = candidates.select().resolution().pins

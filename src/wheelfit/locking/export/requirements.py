@@ -96,7 +96,7 @@ def _unhashed(pin: Pin, start: Path) -> str:
     dir_info = cast("Mapping[str, object]", direct_url.get("dir_info", {}))
     if not dir_info.get("editable"):
         return path
-    # pip splits an option as a shell does, so that other names may stay without quotes.
+    # pip splits options as a shell does, so a path with one of these characters needs quotes.
     return f"-e {path if _SPLIT.isdisjoint(path) else quote(path)}"
 
 
