@@ -19,6 +19,7 @@ from packaging.utils import canonicalize_name
 from server.uploading import DOCUMENT, NOW, refused, upload
 
 from wheelfit.server.store.opening import Store, clean
+from wheelfit.server.store.sqlite import SqliteDatabase
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.uploads.accepting import AcceptedUpload
 from wheelfit.testing.wheels import build_wheel
@@ -201,3 +202,18 @@ def test_cleaning_during_uploads(store: Store, tmp_path: Path) -> None:
     assert page is not None
     assert len(page.files) == len(paths)
     assert_consistent(store)
+
+
+def test_new_database_opened_at_once(tmp_path: Path) -> None:
+    """Servers that start together on a new SQLite file all open it."""
+    with ThreadPoolExecutor(6) as pool:
+        for number in range(40):
+            path = tmp_path / str(number) / "records.sqlite3"
+            start = Barrier(6)
+
+            def open_at_once(path: Path = path, start: Barrier = start) -> None:
+                start.wait()
+                SqliteDatabase(path).close()
+
+            for opened in [pool.submit(open_at_once) for _ in range(6)]:
+                opened.result()

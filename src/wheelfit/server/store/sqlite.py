@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from contextlib import closing, suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -94,12 +95,25 @@ class SqliteDatabase(Database):
             self._path, timeout=_READER_TIMEOUT, isolation_level=None, check_same_thread=False
         )
         try:
-            self._execute(connection, "PRAGMA journal_mode = WAL")
+            self._begin_log(connection)
             self._execute(connection, "PRAGMA synchronous = FULL")
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _begin_log(self, connection: sqlite3.Connection) -> None:
+        """Set the write-ahead log; SQLite does not wait if others do so in a new file."""
+        deadline = time.monotonic() + _READER_TIMEOUT
+        while True:
+            try:
+                self._execute(connection, "PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != _SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
 
     def _execute(
         self, connection: sqlite3.Connection, sql: str, values: Sequence[Value] = (), /
