@@ -271,6 +271,22 @@ class TestReleasesThatDoNotFit:
         assert "tool 2 to 3 need Python" in (needed.value.note or "")
         assert needed.value.hint == alone.value.hint
 
+    def test_requirements_that_no_version_meets(self, world: ResolutionSetup) -> None:
+        """They are cited once, as they are written."""
+        url = "https://h.example/numbers-1-py3-none-any.whl"
+        world.add("app 1", requires=["numbers>2,<1"])
+        world.add("tool 1", requires=[f"numbers @ {url} ; extra == 'x'"], extras=["x"])
+        for request, line in {
+            "app": "because app 1 needs numbers<1,>2, which no version meets, app 1 cannot be used",
+            "numbers>2,<1": "because you require numbers<1,>2, which no version meets, "
+            "your request cannot be met",
+            "tool[x]": f"because tool[x] 1 needs numbers @ {url} (only you may request a URL), "
+            "which no version meets, tool[x] 1 cannot be used",
+        }.items():
+            with pytest.raises(NoSolution) as excinfo:
+                world.resolve(request)
+            assert str(excinfo.value.note).splitlines()[0] == line
+
     def test_releases_need_different_pythons(self, world: ResolutionSetup) -> None:
         """The Python of the newest release is not said of older ones."""
         for version, python in (("1", "<3.9"), ("2", ">=3.13")):

@@ -63,7 +63,9 @@ class _Cited(Struct, frozen=True):
         if requirement.url is not None:
             versions = f" @ {redact(requirement.url)}"
         else:
-            versions = str(VersionSet.of(requirement.specifier))
+            admitted = VersionSet.of(requirement.specifier)
+            # If no version meets the specifiers, as of ">2,<1", they are cited as written.
+            versions = str(requirement.specifier if admitted.is_empty else admitted)
         as_label = f" (as {self.label})" if self.label else ""
         return f"{requirement.name}{extras}{versions}{as_label}"
 
@@ -596,7 +598,8 @@ class Catalogue:
     ) -> Iterable[Dependency]:
         if requirement.url is not None and not self._is_direct(requirement):
             # It is a requirement of an extra: without extras, its wheel would have been rejected.
-            return [Dependency(Package(requirement.name), VersionSet.empty(), _Cited(requirement))]
+            text = f"{_Cited(requirement)} (only you may request a URL)"
+            return [Dependency(Package(requirement.name), VersionSet.empty(), text)]
         marker = requirement.marker
         depends_on_label = label and marker is not None and marker.uses_variants
         return dependencies_of(requirement, _Cited(requirement, label if depends_on_label else ""))

@@ -252,7 +252,9 @@ class _ProofWriter:
 
     def _derive(self, step: Step) -> None:
         left, right = step.causes
-        if left.causes and right.causes:
+        if left is right and not left.causes:
+            self._write(step, f"because {self._cite(left)}, which no version meets")
+        elif left.causes and right.causes:
             self._from_two(step, left, right)
         elif left.causes or right.causes:
             self._from_one(step, *((left, right) if left.causes else (right, left)))
