@@ -142,8 +142,9 @@ def prune_cache(request: CachePruneRequest, context: Context) -> CacheRemoval:
     removal = _Removal(inventory, request.dry_run)
     removal.remove_leftovers()
     removal.remove_other_layouts(with_records=False)
-    copies = (entry for entry in inventory.entries() if entry.kind != RECORDS)
-    entries = sorted(copies, key=lambda copy: copy.used)
+    # Records are facts about files seen before; all else can be fetched or made again.
+    removable = (entry for entry in inventory.entries() if entry.kind != RECORDS)
+    entries = sorted(removable, key=lambda entry: entry.used)
     left = sum(entry.size for entry in entries)
     limit = float("-inf") if request.older_than is None else time.time() - request.older_than
     for entry in entries:

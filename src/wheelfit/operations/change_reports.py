@@ -86,7 +86,8 @@ def report_change(
     planned, resolution = decision.planned, decision.resolution
     environment = context.environment.interpreter.environment
     unmet = find_broken_requirements(planned, decision.state.installed, environment)
-    # Distributions of the result were resolved with it, or locked, so their conflicts are intended.
+    # Kept distributions were resolved together with the new ones, or are locked: their conflicts
+    # are intended, and so are unmet requirements that the user overrides.
     broken = [
         broken_requirement
         for broken_requirement in unmet

@@ -134,7 +134,7 @@ def add(request: AddRequest, context: Context) -> DependencyReport:
             raise UsageError(
                 f"{own_name} is the project itself", hint="rename the project to add that package"
             )
-        for earlier in [*changes]:  # a requirement that is given twice is one change
+        for earlier in [*changes]:  # two changes of the same requirement are reported as one
             if (earlier.name, earlier.after) == (change.name, change.before):
                 changes.remove(earlier)
                 change = replace(change, before=earlier.before)
@@ -221,7 +221,8 @@ class _ProjectEditor:
         """Lock an edited project, whose file may still be as before, and add bounds to the edit."""
         where = str(self.path)
 
-        def with_bounds(lock: Lock) -> ProjectFile:
+        def add_bounds(lock: Lock) -> ProjectFile:
+            """Add lower bounds to the edit, and return the project with them."""
             edit.add_bounds(self.edited_list, lock, unbounded)
             return read_project_file(edit.text.encode(), where)
 
@@ -241,7 +242,7 @@ class _ProjectEditor:
             root=None,
             target=None,
         )
-        return lock_project(request, self._context, project, with_bounds if unbounded else None)
+        return lock_project(request, self._context, project, add_bounds if unbounded else None)
 
     def _sync(self, locks: LockReport) -> ChangeReport:
         """Install from the lock, and remove packages that only the former lock has."""

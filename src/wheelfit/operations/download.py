@@ -214,7 +214,7 @@ def _fetch(
                     session.repository.download(source, staging, progress)
             _write_documents(pins, session, staging)
             for pin in wheels:
-                if pin.file.declared_document is not None:
+                if pin.file.declared_document is not None:  # a bridge gave it a name with a label
                     _rename_to_published(pin, staging, Path(request.dest))
             return resolution, accelerators
     raise IntegrityError(
@@ -270,10 +270,15 @@ def _move_into(folder: Path, staging: Path) -> tuple[DownloadedFile, ...]:
 
 
 def _describe_file(path: Path, place: Path) -> DownloadedFile:
-    """Return a file for the report; raise if another, which is no document, is in its place."""
+    """Return a file for the report.
+
+    :param place: its destination, where a file with other content may be if it is a document.
+    :raises FileProblem: another file, which is no document, is at the destination.
+    """
     exists = place.exists()
     is_new = not (exists and filecmp.cmp(path, place, shallow=False))
-    if exists and is_new and not (path.name.endswith(".json") and place.is_file()):
+    is_replaceable = path.name.endswith(".json") and place.is_file()
+    if exists and is_new and not is_replaceable:
         raise FileProblem(
             "another file of this name exists",
             where=str(place),

@@ -140,7 +140,7 @@ def _with_filled_lines(match: re.Match[str]) -> str:
     one_line = f"{match[1]}[{', '.join(items)}]"
     if len(one_line) <= _WIDTH:
         return one_line
-    lines = ["   "]
+    lines = ["   "]  # with the space in front of its first item, an indent of four
     for item in items:
         if lines[-1].strip() and len(lines[-1]) + len(item) + 2 > _WIDTH:
             lines.append("   ")

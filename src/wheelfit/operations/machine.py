@@ -74,12 +74,13 @@ class ChosenMachine(Struct, frozen=True):
 
     def disabled_detection(self, namespace: str) -> Detection | None:
         """Return the detection of a namespace that the user or a site disabled, else None."""
-        source = "--disable-provider"
         if namespace in self.policy.forbidden:
             source = f"switched off by {self.policy.forbidden[namespace]}"
         elif namespace in self.plugin_rules.trust.disabled:
             source = f"providers.toml; `wheelfit providers enable {namespace}` undoes it"
-        elif namespace not in self.policy.disabled:
+        elif namespace in self.policy.disabled:
+            source = "--disable-provider"
+        else:
             return None
         return Detection(namespace, status=Status.DISABLED, source=source)
 

@@ -58,7 +58,8 @@ if TYPE_CHECKING:
     from wheelfit.sources.settings import FamilyHosts, SourceSettings
 
 _PAGE_MAX_AGE = 60.0
-"""Seconds after which a page of a family's owner is requested again, if its server allows that."""
+"""Seconds after which a page of a family's owner is requested again; if its server declares it
+fresh for longer, the cached page is used."""
 _MAX_NAME_LENGTH = 200
 _PAGE_TIMEOUT = 60.0
 """Total seconds that a page of an index may take."""
@@ -189,7 +190,7 @@ class _Upstreams:
         default_factory=dict, init=False
     )
     webs: list[Web] = field(default_factory=list, init=False)
-    """The connections to them, and to the indexes of families queried since."""
+    """The connections to these indexes, and to those of each family, opened when first needed."""
 
     def for_settings(self, settings: SourceSettings) -> tuple[Upstream, ...]:
         """Return the indexes of some settings, in their order."""
@@ -248,7 +249,9 @@ class _Upstreams:
 
     def _web(self, url: str, settings: SourceSettings) -> Web:
         request = self.request
-        is_folder = _folder(url) is not None
+        is_allowed_address: Callable[[str, str], bool] = _refuse_address
+        if _folder(url) is None:
+            is_allowed_address = AddressRules.of(url, request.allow_private_host)
         web = open_web(
             structs.replace(
                 settings, index_url=url, extra_index_urls=(), find_links=(), no_index=False
@@ -261,14 +264,17 @@ class _Upstreams:
             home=home(),
             offline=request.offline,
             note=self.context.reporter.warn,
-            is_allowed_address=(lambda _host, _address: False)  # a folder needs no server
-            if is_folder
-            else AddressRules.of(url, request.allow_private_host),
+            is_allowed_address=is_allowed_address,
             response_timeout=_PAGE_TIMEOUT,
             unreachable_pause=_UNREACHABLE_PAUSE,
         )
         self.webs.append(web)
         return web
+
+
+def _refuse_address(_host: str, _address: str) -> bool:
+    """Return False for any server, since a local folder needs none."""
+    return False
 
 
 def _folder(url: str) -> Path | None:
@@ -308,13 +314,14 @@ class _Profiles:
             while len(self._profiles) >= 256:
                 del self._profiles[next(iter(self._profiles))]  # the oldest
             self._profiles[name] = (now, profile)
-            # Options and overrides are reported once.
+            # The first profile reported options and overrides; a silent reporter replaces its own.
             self.context = Context(self.context.environ)
             return profile
 
     def _find(self, name: str) -> Profile:
-        """Return the profile of a host file, a preset or a shorthand; of this machine without name.
+        """Return the profile of a host file, a preset or a shorthand, in this order of precedence.
 
+        :param name: the name; empty: this machine.
         :raises UnknownHost: there is none of that name.
         """
         if not name:
@@ -322,13 +329,14 @@ class _Profiles:
         if len(name) > _MAX_NAME_LENGTH or "/" in name or os.sep in name or name.endswith(".toml"):
             raise UnknownHost("this name cannot be that of a profile")
         preset_error = None
-        try:
-            if name not in self.own_hosts and is_preset(name):
-                compose([name])  # raises on unknown parts of the name
-            if name in self.own_hosts or is_preset(name):
+        is_own_host = name in self.own_hosts
+        if is_own_host or is_preset(name):
+            try:
+                if not is_own_host:
+                    compose([name])  # raises on unknown parts of the name
                 return self._machine_profile(self.request.with_options(host=name))
-        except UnknownHost as error:  # raised below unless it is a shorthand
-            preset_error = error
+            except UnknownHost as error:
+                preset_error = error  # raised if there is no shorthand of that name either
         try:
             shorthand = find_shorthand(name, self.request.shorthands)
         except UnknownShorthand:

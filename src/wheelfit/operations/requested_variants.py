@@ -213,7 +213,7 @@ def parse_provider(text: str) -> tuple[str, TableProvider]:
     namespace = parse_namespace(name)
     if not equals:
         return namespace, _own_provider(namespace)
-    # ``::`` cannot stand in a requirement, ``@`` may: the rest after it is a URL.
+    # The separator is ``::``, as no requirement contains it. ``@`` precedes the URL of one.
     requirement, _, plugin_api = requirement.partition("::")
     parse_requirement(requirement.strip(), allow_variant_markers=False, where="--provider")
     return namespace, PluginProvider((requirement.strip(),), plugin_api.strip() or None)

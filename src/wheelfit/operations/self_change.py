@@ -113,8 +113,8 @@ def _top_level_module(name: str) -> str:
 def preload_modules(environment: Environment) -> Callable[[], None]:
     """Import all modules that may be needed, and refuse imports from an environment from then on.
 
-    :return: a function that allows imports again, for use after an error; it does nothing if the
-        change could be neither completed nor undone.
+    :return: a function that allows imports again, for use after an error. It does nothing if the
+        environment still has a change that was neither completed nor undone.
     """
     for name in _modules_to_preload():
         with suppress(ImportError):

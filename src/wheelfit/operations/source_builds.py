@@ -79,7 +79,7 @@ def open_building(
     environments = build_environments(
         request,
         context.environ,
-        lambda: building,
+        lambda: building,  # the repository below, opened when a build needs an environment
         environment,
         machine,
         policy,
@@ -169,8 +169,9 @@ def build_environments(
 def consent_of(request: BuildOptions) -> Consent:
     """Return the consent to builds.
 
-    :param request: names of projects and words, in order of precedence.
-    :raises UsageError: a word is neither.
+    :param request: its ``allow_source`` has words of `MODES` and names of projects, of which the
+        first word counts.
+    :raises UsageError: one is neither a word of `MODES` nor a valid name.
     """
     from wheelfit.installation.builds.consent import MODES, Consent
 
@@ -221,7 +222,8 @@ def _only_binary(
 def _project_name(text: str, where: str) -> str:
     from wheelfit.operations.requirements import project_name
 
-    return project_name(text, where, "write always" if text == ":all:" else "name it alone")
+    hint = "write always" if text == ":all:" else "name it alone"
+    return project_name(text, where, hint)
 
 
 def read_config_settings(texts: Sequence[str]) -> Mapping[str, str | Sequence[str]]:
@@ -301,8 +303,8 @@ def with_consent(
 
     :param candidates: the candidates, whose assumptions about permitted builds are dropped.
     :param may_ask: whether the user may be asked for consent.
-    :param pins_without_consent: returns the pins that need a build without consent; default: all
-        pins not built yet.
+    :param pins_without_consent: returns the pins that must be built and may not be; default: all
+        pins of the resolution for which ``builds`` needs consent.
     :param has_older_releases: whether older releases can be taken instead.
     :param exclude_hint: the hint for leaving out folders; empty where that is impossible.
     :raises SourceBuildNotAllowed: a package must be built, and may not be.

@@ -208,7 +208,8 @@ def _decide(
     """Choose from the lock, and verify that the result may be installed here."""
     state = InstalledState.of(change_context)
     preferred_builds = _preferred_builds(request, state)
-    staying = None  # the packages outside the lock that stay; None: all
+    # The installed packages that stay although the lock lacks them; None: all of these stay.
+    staying = None
     if not (request.refit or request.inexact):
         staying = environment_tools(
             state.installed, change_context.environment.interpreter.environment
@@ -219,15 +220,17 @@ def _decide(
     related = RelatedDistributions.of(
         misfits, state.installed, selector.candidates.target.environment
     )
-    only = None  # the packages to choose; None: all of the lock
+    # The packages to choose, with their dependencies; None: all of the lock.
+    only = None
     if request.refit:
-        # Packages that only the misfits need are chosen with them, or removed.
+        # A package that only misfits need is left out here: if the new build of a misfit needs it,
+        # it is chosen as a dependency, else it is removed.
         only = (misfits.keys() & selector.packages) - related.dependencies
 
     def takes_part(name: NormalizedName) -> bool:
-        # Kept builds and kept packages outside the lock take part in agreements.
+        # An installed package takes part in agreements if it is certain to stay.
         if only is not None:
-            return name not in only | related.dependencies
+            return name not in only and name not in related.dependencies
         if name in selector.packages:
             return name in preferred_builds
         return staying is None or name in staying
@@ -337,7 +340,7 @@ def environment_tools(
 class LockedBuilds:
     """The wheels in place of sources in a lock, built only if they are to be installed.
 
-    :param consent: the consent to builds; an entry in a lock is none.
+    :param consent: the user's consent to builds; being listed in a lock does not count as consent.
     """
 
     def __init__(self, deferred: DeferredBuilding, consent: Consent, folder: Path) -> None:

@@ -52,9 +52,10 @@ def scratch_folder() -> Iterator[Path]:
                 hint="make room, or set TMPDIR to another folder",
             ) from None
         lock = _lock(folder)
-        if lock is not None or not _CAN_LOCK or folder.is_dir():
+        # In the moment before it is locked, another process may remove the folder as abandoned.
+        was_removed = lock is None and _CAN_LOCK and not folder.is_dir()
+        if not was_removed:
             break
-        # Another process took it for abandoned, in the moment before it was locked.
     try:
         yield folder
     finally:

@@ -286,9 +286,6 @@ def _converted_errors(where: str) -> Iterator[None]:
     try:
         yield
     except (tarfile.TarError, EOFError, UnicodeError, ValueError, OverflowError) as error:
-        if isinstance(error, InvalidSource):
-            error.where = error.where or where
-            raise
         raise InvalidSource(f"the archive is damaged: {error}", where=where) from None
 
 
@@ -311,7 +308,8 @@ def _tar_entry(member: tarfile.TarInfo, file: BinaryIO, where: str) -> _Entry:
     if member.sparse is not None or (
         "size" in member.pax_headers and _size_in_header(member, file) != member.size
     ):
-        # Tools disagree on which of the two values applies; uv's build backend writes both.
+        # Tools disagree on whether the size in the header or that in the PAX header applies. Equal
+        # ones are allowed, since uv's build backend writes both.
         raise InvalidSource(f"{member.name!r} has two different sizes", where=where)
     name = _normalised(member.name)
     if member.isdir():

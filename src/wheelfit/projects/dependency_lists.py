@@ -129,9 +129,9 @@ def with_requirement(
 ) -> tuple[ProjectText, ListChange]:
     """Return a project with a requirement in a list, which is created if missing.
 
-    It replaces the requirement with the same name and marker; one without a marker replaces the
-    only one with its name, too. The spelling, extras and marker of the old requirement are kept,
-    and so are its versions if the new one has none.
+    The new requirement replaces that with the same name and marker. If there is none, and the new
+    one has no marker, it replaces the only one with the same name. The spelling, extras and marker
+    of the old requirement are kept, and so are its versions if the new one has none.
 
     :raises InvalidDocument: ``invalid-project``; the file has a form that cannot be changed, or
         leaves the list to a build backend.
@@ -292,7 +292,9 @@ def _index_to_replace(
     """Return the index of the requirement that a new one replaces; None: it is added."""
     same_name = list(_indexes_of(items, new.name))
     same_marker = [index for index in same_name if _marker(items[index]) == str(new.marker or "")]
-    indexes = same_marker if same_marker or new.marker is not None else same_name
+    indexes = same_marker
+    if not same_marker and new.marker is None:
+        indexes = same_name
     if len(indexes) > 1:
         raise UserError(
             f"several requirements on {new.name} are in {target}",
@@ -343,7 +345,8 @@ class _Parts:
         extras = f"[{','.join(self.extras)}]" if self.extras else ""
         is_url = self.versions.startswith("@")
         versions = f" {self.versions}" if is_url else self.versions
-        marker = f"{' ' * is_url}; {self.marker}" if self.marker else ""
+        separator = " ; " if is_url else "; "
+        marker = f"{separator}{self.marker}" if self.marker else ""
         return f"{self.name}{extras}{versions}{marker}"
 
 
@@ -369,7 +372,8 @@ def _checked_list_edit(
 ) -> ProjectText:
     """Check that only the items of a list have changed, and return the edited project."""
     expected = tomllib.loads(project.text)
-    *table_path, key = path = _path(target)
+    path = _path(target)
+    *table_path, key = path
     table = expected
     for step in table_path:
         table = table.setdefault(step, {})

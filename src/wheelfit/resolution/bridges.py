@@ -106,11 +106,10 @@ class _MemberSupport:
 
     def __init__(self, candidates: Candidates, family: BridgeFamily) -> None:
         self.family = family
-        # The document needs the members only for preferences, and for several machines.
-        needs_no_members = (
-            candidates.is_for_one_machine and not candidates.policy.preferences.require
-        )
-        members = () if needs_no_members else family.members
+        # The variants in the document are used only for required properties, and for several
+        # machines.
+        needs_members = candidates.policy.preferences.require or not candidates.is_for_one_machine
+        members = family.members if needs_members else ()
         self.document = read_document(
             json.dumps(family.document(members)).encode(), where=f"bridge {family.name}"
         )

@@ -39,7 +39,7 @@ class ReleaseBuild(Struct, frozen=True):
     label: Label | None
     """None for the plain wheel."""
     supported: PropertySet = EMPTY
-    """Its properties in markers, if its branches are chosen (F-103, F-111)."""
+    """The properties that count in variant markers if its branches are chosen (F-103, F-111)."""
     branches: tuple[Branch, ...] = ()
     """The versions of other packages that it was built for; empty: it depends on none."""
     is_installed: bool = False
@@ -92,7 +92,7 @@ def builds_of_release(
         for build in builds_of_label(label, properties, document, support, preferences, known):
             bound_builds += bool(build.branches)
             if bound_builds > _MAX_BUILDS and build.branches:
-                break
+                break  # of this label; others may have a build without branches
             yield build
 
 

@@ -118,7 +118,7 @@ class Candidates:
 
     All verdicts belong to one `ChoiceContext`, which never changes; `within` returns candidates for
     another one. All of them share the data read. Methods are safe to call from several threads.
-    They and functions that take candidates raise `NetworkError` if a source cannot be read.
+    If a source cannot be read, methods and functions that take candidates raise `NetworkError`.
 
     :param machine: the detector of the target; None: only ``host_detector`` is used.
     :param host_detector: the detector of a host file; it precedes ``machine`` (P-44).
@@ -230,7 +230,9 @@ class Candidates:
 
         :raises KeyError: the release is not listed.
         """
-        key = self._project_state(name), version, len(self._shared_data.rejected.get(name, ()))
+        # After another wheel of the project is rejected, the choice is made again.
+        rejected_count = len(self._shared_data.rejected.get(name, ()))
+        key = self._project_state(name), version, rejected_count
         return self._choices.get(key, lambda: self._choose(name, version))
 
     def usable_choice(self, name: NormalizedName, version: Version) -> ReleaseChoice:
@@ -390,10 +392,10 @@ class Candidates:
         )
         unneeded = self._unneeded_builds(release, rejections)
         selection = select_wheel(extra_rejections={**metadata.rejections, **rejections, **unneeded})
-        if selection.chosen is None and unneeded:
-            selection = select_wheel(extra_rejections={**metadata.rejections, **rejections})
-        elif unneeded:
+        if selection.chosen is not None:
             rejections |= unneeded
+        elif unneeded:  # no built wheel fits, so they are needed
+            selection = select_wheel(extra_rejections={**metadata.rejections, **rejections})
         labels_without_agreements = tuple(
             dict.fromkeys(filename.label for filename in selection.fitting)
         )
@@ -446,7 +448,7 @@ class Candidates:
             return None
         label, properties = preferred
         variant = document.variants.get(label)
-        if not properties:  # its target is unknown
+        if not properties:  # only the label of the preferred build is known
             return label
         agreements = self.policy.agreements
         if variant is not None and differing_agreement(properties, variant, agreements) is None:
@@ -503,7 +505,8 @@ class Candidates:
     def _newest_variants(self, name: NormalizedName) -> tuple[PropertySet, ...]:
         """Return the properties of the variants of the newest release that has any.
 
-        Older releases are judged by them too, so that preferences also exclude older releases.
+        A preference that one of them meets applies to every release: it excludes older releases
+        without such a variant.
         """
         listing = self.listing(name)
         for release in () if listing is None else listing.releases.values():

@@ -25,8 +25,8 @@ class ChoiceContext(Struct, frozen=True):
     direct_files: Mapping[NormalizedName, ProjectPage] = field(default_factory=dict)
     """Files that the user named, by project; they replace all listed files of it (F-125)."""
     known_versions: KnownVersions | None = None
-    """Versions of packages that builds may be made for (P-51); None: only those that the user
-    declares, as nothing is chosen yet.
+    """Versions of packages that builds may be made for (P-51). None: no package is chosen yet, so
+    builds may be made only for versions that the user declares.
     """
     agreed: tuple[AgreedValue, ...] = ()
     """Values that every build must be compatible with, such as CUDA 12; one of each agreement."""

@@ -80,7 +80,7 @@ def _unused_warning(namespace: str, reasons: Sequence[tuple[ReleaseChoice, str]]
     names = listed([choice.release.name for choice, _ in reasons])
     chosen = [choice.selection.chosen for choice, _ in reasons]
     builds = ", ".join(
-        dict.fromkeys(filename.label or "plain" if filename else "" for filename in chosen)
+        dict.fromkeys((filename.label or "plain") if filename else "" for filename in chosen)
     )
     noun = "builds" if len(reasons) > 1 else "build"
     verb = "do" if len(reasons) > 1 else "does"

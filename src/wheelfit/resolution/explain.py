@@ -134,10 +134,11 @@ def explain_choice(candidates: Candidates, choice: ReleaseChoice) -> Explanation
     """Explain a choice among the wheels of one release, made alone or in a resolution."""
     listing = candidates.listing(choice.release.name)
     release = f"{choice.release.name} {choice.release.version}"
-    # The first note of a choice summarises its first degradations.
+    # If there are degradations, the first note summarises the first ones, and becomes a warning.
+    # Here the others are listed too.
     summary = choice.notes[:1] if choice.degradations else ()
-    others = (f"{release}: {degradation}" for degradation in choice.degradations[MAX_SHOWN:])
-    notes = (*choice.metadata.notes, *others, *choice.notes, *choice.remarks)
+    hidden = (f"{release}: {degradation}" for degradation in choice.degradations[MAX_SHOWN:])
+    notes = (*choice.metadata.notes, *hidden, *choice.notes, *choice.remarks)
     if listing is not None and listing.bridge is not None:
         labels = {wheel.filename.label for wheel in choice.release.wheels}
         notes = (*listing.bridge.notes(choice.release.version, labels, listing.name), *notes)
@@ -201,7 +202,8 @@ def explain_project(
     for version in sorted(versions, key=lambda version: version != tried_first):
         unread_notes: list[str] = []
         if _is_usable(catalogue, name, version, unread_notes):
-            if version == tried_first and version < versions[0] and listing.bridge is None:
+            is_older_for_build = version == tried_first and version < versions[0]
+            if is_older_for_build and listing.bridge is None:  # a bridge has a note of its own
                 notes.append(
                     f"{name} {versions[0]} is newer and has no build for the accelerator of this "
                     f"machine; {name}=={versions[0]} selects it"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from packaging.specifiers import SpecifierSet
@@ -89,10 +89,11 @@ class IdleAccelerators:
             return
         from wheelfit.resolution.bridges import members_for
 
-        usable = list(filter(partial(members_for(candidates), family), accelerated))
+        is_usable = members_for(candidates)
+        usable = [member for member in accelerated if is_usable(family, member)]
         interpreters = _interpreters(candidates, name, family, usable)
         if interpreters is None:
-            return  # another release has such a build, which is reported elsewhere
+            return  # a build for this Python exists in another release, which is reported elsewhere
         devices = listed([_hardware(namespace).devices for namespace in used_namespaces])
         for namespace in self._present_accelerators:
             if interpreters and namespace in _accelerators(usable):
@@ -113,7 +114,7 @@ class IdleAccelerators:
         )
 
     def _may_be_idle(self, pin: Pin) -> bool:
-        """Return whether a package shows no sign of the accelerator it uses."""
+        """Return whether nothing shows that a package uses an accelerator."""
         return (
             not accelerators_of(pin.properties)
             and pin.choice.metadata.document is None  # variants have notes of their own
@@ -171,8 +172,8 @@ class IdleAccelerators:
     def _extras(self, pin: Pin) -> Iterator[tuple[str, str, tuple[str, ...]]]:
         """Yield extras with libraries of an accelerator, newest libraries first.
 
-        :return: the extra, the namespace and the major versions; nothing if such an extra is
-            requested already, or any of its requirements is installed.
+        :return: the extra, the namespace and the major versions. Nothing if one of the extras is
+            requested already, or needs an installed package that is no library.
         """
         needs = needs_of_extras(pin.core, self._remedies.context.environment) if pin.core else {}
         installed = {*self._remedies.pins, *self._remedies.context.installed}
@@ -213,6 +214,7 @@ class IdleAccelerators:
             with_extra = resolve(request, candidates)
         except WheelfitError:
             return None
+        # Packages of the extra have its name in theirs, as jax-cuda12-plugin that of jax[cuda12].
         return sum(
             pin_of_extra.file.size or 0
             for pin_of_extra in with_extra.pins
@@ -298,5 +300,5 @@ def _build_of(extra: str) -> tuple[str, tuple[str, ...]] | None:
     shorthand = find_shorthand(extra)
     for namespace, accelerator in ACCELERATORS.items():
         if accelerator in shorthand.require:
-            return namespace, shorthand.path[1:2]
+            return namespace, shorthand.path[1:2]  # the major version in ("cuda", "12")
     return None

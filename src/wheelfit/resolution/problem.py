@@ -69,8 +69,8 @@ class Build(Struct, frozen=True):
     limits: tuple[Dependency, ...] = ()
     """The versions of other packages that the build was made for.
 
-    They do not make the solver install such a package. But if it is installed, it must have one of
-    these versions (P-52), and at least one of the packages must be installed (P-54).
+    The build does not require these packages: the solver adds none for it. But those that are
+    installed must have such a version (P-52), and at least one must be installed (P-54).
     """
 
 

@@ -164,7 +164,8 @@ class _ProjectReader:
         conflicts = read_conflicts(self._root, self._name, known)
         for members in conflicts:
             for member in members:
-                for other in _included(member, extras, groups) & {*members} - {member}:
+                others = {*members} - {member}
+                for other in _included(member, extras, groups) & others:
                     self._root.fault(f"{member} includes {other}, with which it conflicts")
         return conflicts
 

@@ -55,7 +55,7 @@ class Term(Struct, frozen=True):
     admitted_versions: tuple[Version, ...] = ()
     """Every version of the package that may be chosen, newest first; empty: not listed."""
     builds: tuple[str, ...] = ()
-    """The labels, if the package stands for a release, and its versions number the builds."""
+    """The labels of a release's builds, if the versions of the package are their numbers."""
 
 
 class Step(Struct, frozen=True, eq=False):
@@ -210,7 +210,8 @@ def _newest_first(top: Step) -> list[Step]:
 
     facts = list(top.facts())
     requested = [fact for fact in facts if fact.kind is StepKind.REQUESTED]
-    # Facts about the newest release come last in the proof; here they come first among equals.
+    # In the proof, facts about the newest release come last. Reversed, they come first among facts
+    # of the same age, whose order `sorted` keeps.
     others = [fact for fact in reversed(facts) if fact.kind is not StepKind.REQUESTED]
     return [*requested, *sorted(others, key=age)]
 

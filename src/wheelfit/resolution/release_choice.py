@@ -39,8 +39,8 @@ class ReleaseChoice(Struct, frozen=True):
     degradations: tuple[Degradation, ...] = ()
     """The degradations by faulty metadata, for programs (F-136)."""
     labels_without_agreements: tuple[Label | None, ...] = ()
-    """The labels that would fit without agreements with other packages, best first; empty: the
-    labels that fit."""
+    """The labels that would fit without agreements with other packages, best first. Empty: no
+    agreement excludes a label, so these are the labels that fit."""
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -152,6 +152,7 @@ def _closest(reasons: Iterable[str]) -> list[str]:
     Reasons of this platform come first, then by Python, newest first.
     """
     newest = sorted(reasons, key=natural_sort_key, reverse=True)
+    # A reason names Python and platform, "CPython 3.12 on macOS", only if neither fits.
     return sorted(newest, key=lambda reason: " on " in reason)[:_EXAMPLES]
 
 

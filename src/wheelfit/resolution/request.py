@@ -38,7 +38,7 @@ class RequestedRequirement(Struct, frozen=True):
     where: str = ""
     """File and line, such as ``requirements.txt:3``; empty: on the command line."""
     is_configured: bool = False
-    """Whether the configuration names its file, so that the user may not expect it."""
+    """Whether the configuration names the file in `where`, so that the user may not expect it."""
 
     def __str__(self) -> str:
         text = redact(str(self.requirement))
@@ -130,12 +130,16 @@ class ResolutionRequest(Struct, frozen=True):
     installed: Mapping[NormalizedName, InstalledBuild] = field(default_factory=dict)
     """The installed builds, which stay if they meet the request (F-96)."""
     builds_in_environment: Mapping[NormalizedName, InstalledBuild] = field(default_factory=dict)
-    """The builds, replaced or not, that must agree with new ones; default: ``installed``."""
+    """The builds in the environment, also those that the request replaces; any of them that stays
+    must agree with new ones. Default: ``installed``.
+    """
     versions_in_environment: Mapping[NormalizedName, Version] = field(default_factory=dict)
-    """The versions of all packages, replaced or not; default: those of ``installed``."""
+    """The versions of all packages in the environment, also of those that the request replaces;
+    default: those of ``installed``.
+    """
     companions: frozenset[NormalizedName] = frozenset()
-    """Installed variants that need requested packages or are needed by them. Like those they may be
-    replaced, by another version if necessary.
+    """Installed variants that need requested packages or are needed by them. They may be replaced
+    as requested packages may, by another version if necessary.
     """
     upgrade: bool = False
     """Whether newer versions of requested projects replace installed ones."""

@@ -163,7 +163,8 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str, str]]:
             parts.append(line[:-1])
             continue
         if is_comment:
-            parts.append(" ")  # it would else join the text of a continued line (as in pip)
+            # After a continued line, "#" begins a comment only if a space precedes it (as in pip).
+            parts.append(" ")
         content, comment = _split_comment("".join([*parts, line]))
         if content:
             yield first, content, comment

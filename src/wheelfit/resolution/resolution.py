@@ -41,7 +41,7 @@ class Pin(Struct, frozen=True):
     extras: frozenset[NormalizedName] = frozenset()
     reason: str = ""
     requested: bool = False
-    """Whether the user requested it, not only another package."""
+    """Whether the user requested it; otherwise only other packages require it."""
     is_direct: bool = False
     """Whether the user named the file, so that it gets a ``direct_url.json`` (PEP 610)."""
     core: CoreMetadata | None = None
@@ -71,7 +71,10 @@ class Pin(Struct, frozen=True):
 
     @property
     def release(self) -> Version:
-        """The version of its release, without that of its build if the release has several."""
+        """The version of its release.
+
+        If builds of the release have different local versions, it is without local version.
+        """
         return self.choice.release.version
 
     @property

@@ -258,11 +258,14 @@ class _RequestResolver:
     # --- choosing one set -------------------------------------------------------------
 
     def _choose(
-        self, agreed: tuple[AgreedValue, ...], effort: Effort, free: _Solution | None
+        self, agreed: tuple[AgreedValue, ...], effort: Effort, free_choice: _Solution | None
     ) -> Attempt[_Solution] | RefusedAttempt:
-        """Return a set of builds with agreed values, as a `Choose` function."""
+        """Return a set of builds with agreed values, as a `Choose` function.
+
+        :param free_choice: the builds without agreed values; None: they are to be chosen now.
+        """
         candidates = self._candidates.within(replace(self._candidates.context, agreed=agreed))
-        free_versions = {} if free is None else free.versions
+        free_versions = {} if free_choice is None else free_choice.versions
         dependencies = [
             *self._roots,
             *self._dependencies_of_replaced_builds(candidates, free_versions),
@@ -300,7 +303,7 @@ class _RequestResolver:
                     note=str(error),
                     hint="narrow the request, for instance by pinning a project to a version",
                 )
-                return RefusedAttempt(agreed, lambda: exhausted, tuple)
+                return RefusedAttempt(agreed, lambda: exhausted, lambda: ())
         versions = {package.name: version for package, version in solved.versions.items()}
         solution = _Solution(solved, catalogue, versions)
         builds = self._chosen_builds(solution)
@@ -313,7 +316,8 @@ class _RequestResolver:
             for name, installed in self._request.builds_in_environment.items()
         }
         candidates = solution.catalogue.candidates
-        final = self._final_candidates(solution)
+        # These offer only the labels that were built for the versions in the solution.
+        final_candidates = self._final_candidates(solution)
         for name, version in solution.versions.items():
             kept, build = solution.kept_build(name), solution.build(name)
             if kept is not None:
@@ -323,10 +327,10 @@ class _RequestResolver:
             if build is None:
                 builds[name] = ChosenBuild.of_release(choice, choice.chosen_label)
                 continue
-            offered = final.choice_with_label(name, version, build.label).offered
+            final_choice = final_candidates.choice_with_label(name, version, build.label)
             builds[name] = replace(
                 ChosenBuild.of_release(choice, build.label),
-                compatible_offers=tuple(map(choice.declared, offered)),
+                compatible_offers=tuple(map(choice.declared, final_choice.offered)),
             )
         return builds
 
@@ -341,11 +345,12 @@ class _RequestResolver:
                 continue
             if candidates.objection(installed.properties, is_installed=True) is None:
                 continue
-            # Packages outside the request keep their version; dependencies may have to change.
-            is_free = name in request.upgrade_only | request.companions or name in free_versions
-            versions = VersionSet.full() if is_free else VersionSet.singleton(installed.version)
+            # A package outside the request keeps its version. That of a dependency, which the free
+            # choice has too, may have to change.
+            may_change = name in request.upgrade_only | request.companions or name in free_versions
+            versions = VersionSet.full() if may_change else VersionSet.singleton(installed.version)
             reason = f"{installed}, which is installed"
-            yield Dependency(Package(name), versions, reason, is_pin=not is_free)
+            yield Dependency(Package(name), versions, reason, is_pin=not may_change)
 
     def _has_other_versions(self, name: NormalizedName) -> bool:
         installed = self._request.builds_in_environment.get(name)

@@ -3,14 +3,14 @@
 Only this module and `wheelfit.resolution.solver_proof` use the library. The input is
 `problem.Releases`, and the result a ``Solved``, or an ``Unsolvable`` with a proof of ``Step``s.
 
-Three measures keep PubGrub quick on long histories: a decision covers the whole gap around its
-release (``widen_decision``), the members of a set of versions are cached, and proofs name listed
-versions only (``narrow_for_display``).
+Three measures keep PubGrub quick on long histories: a decision covers all versions between the
+neighbours of its release (``widen_decision``), the members of a set of versions are cached, and
+proofs name listed versions only (``narrow_for_display``).
 
 The builds of a release for versions of other packages are the "versions" of a package of their own,
-better ones higher, so the solver tries them in order and rejects one like any version (P-55). The
-versions a build was made for are a clause that excludes the other versions and requires none
-(P-52).
+better ones higher, so the solver tries them in order and rejects one like any version (P-55). A
+build that was made for some versions of a package has a clause that excludes its other versions. It
+does not require the package (P-52).
 """
 
 from __future__ import annotations
@@ -187,10 +187,11 @@ class _Search:
         If many labels of a release are excluded already, exclude all following builds with limits.
         """
         release, label = _release(package), ""
-        exclude_all = sum(clause[0].package == package for clause in self.excluded) >= _MAX_EXCLUDED
+        excluded_count = sum(clause[0].package == package for clause in self.excluded)
         while (build := self._releases.build(package.name, release, index)) is not None:
             label = label or build.name
-            if build.name != label and not (exclude_all and build.limits):
+            is_excluded_too = excluded_count >= _MAX_EXCLUDED and bool(build.limits)
+            if build.name != label and not is_excluded_too:
                 return
             self.excluded.append([Term(package, _gap_of_build(self._releases, package, index))])
             index += 1
@@ -260,7 +261,8 @@ def _release(package: Package) -> Version:
 def _gap_of_build(releases: Releases, package: Package, index: int) -> VersionSet:
     """Return the numbers between those of the next better and the next worse build."""
     name, release = package.name, _release(package)
-    # Alternatives of an installed build are not examined before they are needed.
+    # The first build of the preferred version may be an installed one that stays. Then no other
+    # needs to be examined, so it is assumed not to be the last.
     may_stay = index == 0 and releases.preferred_version(name) == release
     is_last = not may_stay and releases.build(name, release, index + 1) is None
     lower = None if is_last else build_number(index + 1)
@@ -356,7 +358,8 @@ class _Provider(BaseProvider[Package, Any]):
                 chosen = self._first_usable(package, version_range & base)
             if self._tie(package) and chosen is None:
                 return None  # no other version of the extra helps; the clause has the reason
-        # The library relies on any other None depending on the range alone.
+        # Except for the None above, the range alone must decide whether the result is None: the
+        # library relies on that.
         if chosen is None:
             chosen = self._first_usable(package, version_range)
         if chosen is not None and package.release is None:
@@ -368,13 +371,13 @@ class _Provider(BaseProvider[Package, Any]):
     def _exclude_with_unmet_dependency(
         self, package: Package, chosen: Version, versions: VersionSet
     ) -> None:
-        """Add a dependency that nothing can meet for the older versions that have it too.
+        """If a dependency cannot be met, add it for all older versions that have it, too.
 
-        One conflict then excludes them all. Each would cause one of its own, and each of those
+        One conflict then excludes all of them. Otherwise each would cause its own conflict, which
         costs more than the one before.
         """
         for dependency, needed in self.get_dependencies(package, chosen).items():
-            # A clause has at most one term for each package, so none can be about it and itself.
+            # A clause has at most one term for each package, so a package cannot depend on itself.
             if dependency == package or self._culprit_counts.get(dependency, 0) < _MANY_CONFLICTS:
                 continue
             allowed = self._allowed_versions.get(dependency.base, VersionSet.full())
@@ -528,6 +531,7 @@ class _Provider(BaseProvider[Package, Any]):
             before = ranges.get(dependency.package)
             versions = dependency.versions if before is None else before & dependency.versions
             ranges[dependency.package] = versions
+            # If there are several dependencies on one package, the reason has the texts of all.
             earlier = self.reasons.get((package, dependency.package, before)) if before else None
             text = dependency.text if earlier is None else f"{earlier.text}, {dependency.text}"
             self.reasons.setdefault(
@@ -596,9 +600,10 @@ class _Provider(BaseProvider[Package, Any]):
             intervals: list[tuple[Version, Version]] = []
             is_open = False
             for version in reversed(listed):
-                if version in inside:
-                    first = intervals.pop()[0] if is_open else version
-                    intervals.append((first, version))
+                if version in inside and is_open:
+                    intervals[-1] = (intervals[-1][0], version)
+                elif version in inside:
+                    intervals.append((version, version))
                 is_open = version in inside
             shown = self._narrowed[key] = VersionSet.union_of_intervals(intervals) or constraint
         return shown

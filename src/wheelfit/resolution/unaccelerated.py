@@ -34,8 +34,8 @@ class Acceleration(Struct, frozen=True):
     used: tuple[str, ...]
     """Namespaces of the accelerators that the build uses."""
     why_not: Mapping[str, str]
-    """The accelerators that other builds use, by namespace, with the reason why the best such build
-    was not chosen: builds of the release, or else of the newest release with variants. Empty if the
+    """The reason why the best build for an accelerator was not chosen, by namespace of each that a
+    build of the release uses, or else one of the newest release with variants. Empty if the chosen
     build uses an accelerator."""
     is_kept: bool = False
     """Whether the build is installed already and kept."""
@@ -157,7 +157,8 @@ def accelerated_release(
 def _has_builds_for_accelerator(choice: ReleaseChoice) -> bool:
     """Return whether a release has builds for an accelerator that the machine has.
 
-    Otherwise no older release has a better build, and their documents need not be read.
+    The accelerators that its builds name were looked for. If the machine has none of them, an older
+    release is no better, so its document need not be read.
     """
     detections = choice.support.detections if choice.support else {}
     return any(

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class UnusableLibraries:
     """The unusable libraries in a result, reported once for each kind of accelerator.
 
-    :param new_packages: the new packages, including libraries of which only the name is known;
-        others are not reported.
+    :param new_packages: the names of new packages, also of those whose wheel is unknown. Only
+        libraries among them are reported.
     """
 
     def __init__(self, new_packages: Collection[NormalizedName], remedies: Remedies) -> None:
@@ -43,6 +43,7 @@ class UnusableLibraries:
             if owner is not None and not (pin is not None and pin.requested):
                 by_namespace.setdefault(owner, []).append(name)
         for namespace, libraries in by_namespace.items():
+            # The reason completes the sentence "libraries are included that …".
             if not self._remedies.is_allowed(namespace):
                 reason = "your preferences exclude, which apply to builds, not to dependencies"
                 yield self._remark(namespace, libraries, reason)
@@ -138,10 +139,11 @@ class UnusableLibraries:
         options = self._remedies.option_text(remedies)
         builds = listed(list(dict.fromkeys(remedy.build for remedy in remedies)))
         kind = "without them" if all(remedy.is_for_any_machine for remedy in remedies) else "for it"
-        is_plural = len({remedy.text for remedy in remedies}) > 1
-        are_typed = len({remedy.text for remedy in remedies} - {WITHOUT_OPTION}) > 1
-        effect = f"take{'' if are_typed else 's'} {'builds' if is_plural else 'a build'}"
-        return f"{options} {effect} {kind} ({builds}){_others_too(others)}"
+        texts = {remedy.text for remedy in remedies}
+        # Of several options the verb is plural; "leaving out --no-bridges" is not one.
+        verb = "take" if len(texts - {WITHOUT_OPTION}) > 1 else "takes"
+        noun = "builds" if len(texts) > 1 else "a build"
+        return f"{options} {verb} {noun} {kind} ({builds}){_others_too(others)}"
 
     def _remedy_without_bridge(
         self, others: Sequence[NormalizedName], names: Sequence[NormalizedName]
@@ -163,11 +165,15 @@ class UnusableLibraries:
         if extras:
             verb = "brings" if len(extras) == 1 else "bring"
             return f"the {'extra' if len(extras) == 1 else 'extras'} {listed(extras)} {verb} them"
-        dependents_text = "what needs them" if not others else "it" if len(others) == 1 else "them"
+        verb = "lock" if self._remedies.context.lock else "take"
+        if others:
+            pronoun = "it" if len(others) == 1 else "them"
+            beginning = f"{_need(others)} them: {verb} {pronoun}"
+        else:
+            beginning = f"{verb} what needs them"
         return (
-            f"{f'{_need(others)} them: ' if others else ''}"
-            f"{'lock' if self._remedies.context.lock else 'take'} {dependents_text} "
-            f"from an index with other builds, or leave a library out with --exclude {names[0]}"
+            f"{beginning} from an index with other builds, or leave a library out with "
+            f"--exclude {names[0]}"
         )
 
     def _extras_with_libraries(self) -> Iterator[str]:

@@ -37,11 +37,12 @@ class Relation(Enum):
         return bool(self.value[1])
 
 
-# ``VersionRange.full()`` also contains texts that are not versions, and any difference drops them,
-# which would make the conflict resolution of the solver loop.
+# ``VersionRange.full()`` also contains arbitrary texts that are not versions. A difference of two
+# ranges never has them, so it would not be equal to the same range computed in another way, and the
+# conflict resolution of the solver would loop.
 _ALL = VersionRange.full(admit_arbitrary=False)
-# If a set has a final release, packaging's filter drops the pre-releases that no specifier names.
-# So this release is added to sets before they are filtered.
+# From versions without a final release, packaging's filter keeps all pre-releases; beside a final
+# one, only those that a specifier names. So this release is added before filtering.
 _FINAL = Version("0")
 _ANY_FINAL = VersionRange.singleton(_FINAL)
 
@@ -49,8 +50,8 @@ _ANY_FINAL = VersionRange.singleton(_FINAL)
 class VersionSet:
     """A set of versions, which can be hashed and compared.
 
-    A set also records in which interval a specifier named a pre-release (PEP 440): sets with the
-    same members that differ in this are not equal.
+    A set also records in which of its intervals a specifier named a pre-release (PEP 440). Two sets
+    that differ in this are not equal, even if they have the same members.
 
     >>> VersionSet.of(">=1,<2") & VersionSet.of("!=1.5") == VersionSet.of(">=1,!=1.5,<2")
     True

@@ -103,8 +103,9 @@ def _detect(
     if environ.get(overrides.CONDA_ARCHSPEC) == "":
         environ[overrides.CONDA_ARCHSPEC] = baseline
     detection = _detect_by_variables(namespace, environ, row)
-    if namespace not in (_NVIDIA, row.architecture):
-        return detection  # of another architecture: nothing is supported
+    is_of_platform = namespace in (_NVIDIA, row.architecture)
+    if not is_of_platform:
+        return detection  # for a processor of another architecture nothing is supported
     if detection.status is Status.DISABLED and namespace == _NVIDIA:
         source = detection.evidence[0].source
         name = next(name for name, variable in variables.items() if variable == source)
