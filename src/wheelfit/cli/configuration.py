@@ -3,11 +3,11 @@
 In order of precedence: variables ``WHEELFIT_KEY``, the project's ``[tool.wheelfit]``, the user's
 file, the site's file. Lists are joined in that order.
 
-A project's file is read only for the commands that work on a project (`project_file`), where its
-files decide about installed packages anyway, and it can only change settings that choose packages.
-For other commands, a file in the current folder sets nothing: an archive unpacked there must not
-decide about installed packages. Packages that it pins are refused
-(`wheelfit.operations.projects.check_folder_pins`).
+A project's file is read only for commands that work on a project (`project_file`): the project
+decides about installed packages there anyway. It can only change settings that choose packages.
+Other commands take no settings from a file in the current folder: an archive unpacked there must
+not decide about installed packages. But they refuse to install a package that the file pins to an
+index (`wheelfit.operations.projects.check_folder_pins`).
 """
 
 from __future__ import annotations
@@ -96,16 +96,18 @@ class Configuration(NamedTuple):
         kind = setting.kind
         value: Any = None
         parts: tuple[tuple[SettingOrigin, Any], ...] = ()
-        for layer in reversed(self.layers):
+        for layer in reversed(
+            self.layers
+        ):  # from the lowest one; `value` is that of the layers below
             if key not in layer.values:
                 continue
             layer_value, origin = layer.values[key]
-            above = layer_value
+            allowed_value = layer_value
             if layer.is_restricted and setting.project is ProjectAccess.TIGHTEN:
-                above = kind.tighten(layer_value, value)
-                if above == value:
+                allowed_value = kind.tighten(layer_value, value)
+                if allowed_value == value:
                     continue
-            value = above if value is None else kind.join(above, value)
+            value = allowed_value if value is None else kind.join(allowed_value, value)
             parts = ((origin, layer_value), *(parts if kind.is_joined else ()))
         if argument is not None:
             value = argument if value is None else kind.join(argument, value)
@@ -169,7 +171,9 @@ def read_variables(environ: Mapping[str, str]) -> Layer:
     """
     values: dict[str, tuple[Any, SettingOrigin]] = {}
     for name in filter(_may_be_setting, environ):
-        from wheelfit.cli.options.settings import SETTINGS
+        from wheelfit.cli.options.settings import (
+            SETTINGS,
+        )  # here: most environments have no setting
 
         option, text = SETTINGS.get(key_of_variable(name)), environ[name]
         if option is not None and option.variable and text.strip():
@@ -243,7 +247,10 @@ def read_project(path: Path) -> Layer:
 
 
 def _settings_of(table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the settings of a project, without its conflicts and the sources of its own."""
+    """Return the settings of a project's table.
+
+    ``conflicts`` is left out, and so are sources that name locations: they are no settings.
+    """
     from wheelfit.resolution.project_sources import is_own_source
 
     settings = {key: value for key, value in table.items() if key != "conflicts"}
@@ -278,7 +285,8 @@ def read_uv_settings(path: Path) -> Layer:
         line = lines.get(path_of("tool", "uv", *steps))
         return f"{path}: tool.uv.{steps[0]}" if line is None else f"{path}:{line}"
 
-    # Other keys of an index in uv's configuration are ignored, and so is a folder of links.
+    # Other keys of an index in uv's configuration are ignored, and so is a folder of links. The URL
+    # is the name of an index without one.
     indexes = INDEXES.read(
         "index",
         [
@@ -450,7 +458,7 @@ def value_in_toml(value: object) -> str:
 def clear_defaults(parser: OptionParser) -> Mapping[str, Any]:
     """Set the arguments' defaults to None; return the original defaults.
 
-    :param parser: the parser of a command; its settings are None in arguments parsed from now on.
+    :param parser: the parser of a command; it now parses settings without an argument as None.
     """
     defaults = {
         option.destination: parser.get_default(option.destination)

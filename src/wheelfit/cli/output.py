@@ -92,15 +92,15 @@ class Output(Reporter):
             respected.
         """
         choice = _colour_choice(colour, environ)
-        can_animate = environ.get("TERM") != "dumb"
-        terminal = can_animate and _is_terminal(sys.stderr)
+        is_dumb = environ.get("TERM") == "dumb"  # it has neither colours nor bars
+        stdout_is_capable = not is_dumb and _is_terminal(sys.stdout)
+        stderr_is_capable = not is_dumb and _is_terminal(sys.stderr)
         return cls(
             json=json,
             verbosity=-1 if quiet else int(verbose),
-            colour=not json
-            and (can_animate and _is_terminal(sys.stdout) if choice is None else choice),
-            error_colour=terminal if choice is None else choice,
-            animate=terminal and progress and not quiet and not environ.get("CI"),
+            colour=not json and (stdout_is_capable if choice is None else choice),
+            error_colour=stderr_is_capable if choice is None else choice,
+            animate=stderr_is_capable and progress and not quiet and not environ.get("CI"),
             width=_width(sys.stdout),
             error_width=_width(sys.stderr),
         )
@@ -213,7 +213,8 @@ class Output(Reporter):
         """Render an error: message, place, notes and hint."""
         parts = self.parts_of(error)
         if self.json and not isinstance(error, _OutputFailure):
-            with suppress(_OutputFailure):  # else the error is printed to standard error
+            # If standard output fails, the error is printed below, to standard error.
+            with suppress(_OutputFailure):
                 self.result_json({"error": parts})
                 if sys.stdout is not None:
                     deliver(sys.stdout)  # errors after this point would go unnoticed
@@ -332,8 +333,9 @@ def _without_secrets(value: object) -> object:
             source, _, rest = value.partition("\n")
             if rest.strip() != "^":
                 return redact(value)
-            # The caret stays under the position it marks.
-            return f"{redact(source)}\n{' ' * len(redact(source[: rest.index('^')]))}^"
+            # The text before the marked position may get shorter, so the caret moves with it.
+            text_before = redact(source[: rest.index("^")])
+            return f"{redact(source)}\n{' ' * len(text_before)}^"
         case dict():
             return {key: _without_secrets(element) for key, element in value.items()}
         case list():

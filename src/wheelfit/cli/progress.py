@@ -141,7 +141,7 @@ class _Bar:
         self._check = check
         self._total: int | None = None
         self._task: TaskID | None = None
-        self._last_drawn = time.monotonic() + delay - _PAUSE
+        self._next_drawing = time.monotonic() + delay
         self._lock = threading.Lock()
 
     @property
@@ -166,9 +166,9 @@ class _Bar:
         with self._lock:
             self.count += count
             now = time.monotonic()
-            if self._rich is None or now - self._last_drawn < _PAUSE:
+            if self._rich is None or now < self._next_drawing:
                 return
-            self._last_drawn = now
+            self._next_drawing = now + _PAUSE
             if self._task is None:
                 self._task = self._rich.add_task(self.what, total=self._total)
             self._rich.update(self._task, completed=self.count)
@@ -308,9 +308,10 @@ class _Wheel:
 
     def start(self, total: int | None) -> None:
         """Start, or start again."""
-        # Bytes of a failed attempt are added to the total.
-        self._wheels.resize((total or 0) - self._size + self._bar.count)
-        self._size = total or 0
+        new_size = total or 0
+        wasted_count = self._bar.count  # bytes of a failed attempt, which are downloaded once more
+        self._wheels.resize(new_size - self._size + wasted_count)
+        self._size = new_size
         self._full_size = 0
         self._is_fetched = False
         self._bar.start(total)

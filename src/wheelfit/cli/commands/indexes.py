@@ -255,7 +255,7 @@ Mirrors are described as for `wheelfit index serve`; servers may run meanwhile.
                         """\
 Make a stage, and show where to upload to and which index URL shows it.
 
-Only the server has the URLs of a stage: --at names it.
+--at must name the server: only the server knows the URLs of a stage.
 """,
                         (NEW_STAGE, PLACE, STORE),
                         Operation("live_index.open_stage", "indexes.show_opened_stage"),
@@ -368,8 +368,8 @@ installers understand, each in the build that fits this machine, or the one that
 /simple/ is for this machine, /for/cuda-12.8-sm90/simple/ for another one. It runs until it is
 interrupted.
 
-By default it serves only projects with variants, and is named beside the usual index. The path of
-its URLs begins with WHEELFIT_PROXY_SECRET, if that variable is set.
+By default it serves only projects with variants: give installers its URL besides their usual index.
+The path of its URLs begins with WHEELFIT_PROXY_SECRET, if that variable is set.
 
 To listen at an address that other machines reach, it needs the extra `server`.
 """,

@@ -233,7 +233,7 @@ once. The documents of variants are downloaded too, so that the folder offers th
     ),
     "show": Command(
         """\
-Show metadata and location of installed packages, and the requirements to and from others.
+Show metadata and location of installed packages, what they require, and what requires them.
 
 For a variant, also show what it needs of a machine, its wheel, the machine that it was chosen for,
 and whether it fits this one. `wheelfit wheel show` does so for wheel files.

@@ -61,11 +61,12 @@ def _demo(arguments: Namespace, output: Output, context: Context) -> int:
     from wheelfit.operations.demo import DemoRequest, DemoStep, demonstrate, demonstrate_machines
 
     request = request_of(DemoRequest, arguments)
-    for step in demonstrate_machines(context) if request.gpu else demonstrate(request, context):
-        if not isinstance(step, DemoStep):
-            output.result_json(step.to_json())
+    parts = demonstrate_machines(context) if request.gpu else demonstrate(request, context)
+    for part in parts:
+        if not isinstance(part, DemoStep):  # the report, which comes last
+            output.result_json(part.to_json())
         elif not output.json:
-            show_step(step, output)
+            show_step(part, output)
     return 0
 
 

@@ -38,7 +38,8 @@ class OptionParser(ArgumentParser):
         self.add_argument("-h", "--help", action=_Help, help=_HELP, metavar="all", nargs="?")
         options = [option for group in groups for option in group.options]
         added = {option.destination for option in options if option.is_on_command_line}
-        # A setting without an option here, unless another option has its attribute.
+        # Settings that this command has no option for. A setting is left out if an option stores
+        # its value in the same attribute.
         file_only = [
             option
             for option in options
@@ -179,8 +180,8 @@ def _usage(groups: Sequence[OptionGroup]) -> Iterator[str]:
 
 
 _PIP_OPTIONS = {
-    "--no-binary": "a wheel that fits is never passed over for a build; --allow-source NAME builds "
-    "what has none, and a path or URL of a source distribution builds that one",
+    "--no-binary": "a package with a wheel that fits is never built; --allow-source NAME builds "
+    "one without, and a path or URL of a source distribution is always built",
     "--user": "there is no user site for wheelfit; `wheelfit venv` creates an environment, and "
     "--prefix or --target name another folder",
 }
@@ -197,7 +198,8 @@ def _add(container: _ActionsContainer, option: Option) -> None:
     """Add an option or a positional argument to a parser or one of its groups."""
     kind = option.kind
     keywords: dict[str, Any] = {"help": option.help}
-    if not option.nargs or option.default is not ...:  # several words are a list without it
+    # Without a default, argparse stores several words as a list, also if there are none.
+    if not option.nargs or option.default is not ...:
         keywords["default"] = _default(option)
     if isinstance(kind, Flag):
         keywords["action"] = "store_true" if kind.stores else "store_false"

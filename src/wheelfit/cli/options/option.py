@@ -51,9 +51,12 @@ def read_spelling(text: str) -> Spelling:
     """Return the parts of an option's spelling."""
     if not text.startswith("-"):
         name = text.strip("[]").removesuffix(" ...")
-        several = text.strip("[]") != name
-        forms = {(False, False): "", (False, True): "+", (True, False): "?", (True, True): "*"}
-        return Spelling((name,), name, "", forms[text.startswith("["), several])
+        is_repeated = text.strip("[]") != name
+        if text.startswith("["):
+            nargs = "*" if is_repeated else "?"
+        else:
+            nargs = "+" if is_repeated else ""
+        return Spelling((name,), name, "", nargs)
     words = text.split(" ")
     names = [word.rstrip(",") for word in words if word.startswith("-")]
     name = next((name for name in names if name.startswith("--")), names[0])
@@ -145,7 +148,7 @@ class Option(NamedTuple):
         return f"{PREFIX}{self.key.upper().replace('-', '_')}"
 
     def off_command_line(self) -> Option:
-        """Return the row for a command that has its default and setting, and no such option."""
+        """Return the row without its option: the command has only its default and its setting."""
         return self._replace(spelling=self.key, stored_as=self.destination)
 
 

@@ -98,7 +98,11 @@ class ValueType:
         return above
 
     def tighten(self, value: Any, below: Any) -> Any:
-        """Return the stricter of a project's value and the value without it (or None)."""
+        """Return the stricter value.
+
+        :param value: that of the project.
+        :param below: that of the layers below the project's; None: they have none.
+        """
         return value if below is None or value < below else below
 
     def show(self, value: Any) -> object:
@@ -176,7 +180,8 @@ class _Text(ValueType):
     """A text, whose meaning the command determines.
 
     :param completes: ``files`` or ``folders`` for a path.
-    :param may_be_empty: an empty text is usually a variable of a script that was never set.
+    :param may_be_empty: whether the text may be empty. By default that is an error: usually a
+        script passed a variable that was never set.
     """
 
     def __init__(self, completes: str = "", *, may_be_empty: bool = False) -> None:
@@ -319,7 +324,8 @@ class _Families(ListOf):
         return [*rest, *above]
 
     def show(self, value: Any) -> list[Any]:
-        if not value:  # the variable is empty; an empty list would turn all families off
+        # The value of an empty variable. Shown as `[]` it would mean that all families are off.
+        if not value:
             return ["default"]
         return [] if list(value) == ["none"] else list(value)
 
@@ -549,7 +555,7 @@ COUNT = _Parsed("a number", _whole_number("retries"))
 STEPS = _Parsed("a number", _whole_number("depth"))
 RELEASES = _Parsed("a number", _whole_number("newest"))
 PROCESSES = _Parsed("a number", _whole_number("jobs"))
-PROCESS = _Parsed("a number", _whole_number("runtime", {"self": 0}))
+PROCESS_ID = _Parsed("a number", _whole_number("runtime", {"self": 0}))
 PORT = _Parsed("a number", _whole_number("port"))
 CONNECTIONS = _Parsed("a number", _whole_number("connections"))
 SECONDS = _Parsed("a number of seconds", _seconds, is_number=True)

@@ -26,7 +26,8 @@ def show_explanations(report: ExplainReport, output: Output) -> None:
     for warning in report.warnings:
         output.warn(warning)
     for agreement in report.agreements:
-        if agreement.forced.reasons or (agreement.values and output.verbosity > 0):
+        is_value_forced = bool(agreement.forced.reasons)
+        if is_value_forced or (agreement.values and output.verbosity > 0):
             output.paragraph(str(agreement), "strong")
             output.result()
     for number, explanation in enumerate(report.explanations):
@@ -54,9 +55,10 @@ def print_explanation(explanation: Explanation, machine: ChosenMachine, output: 
         )
         for number, line in enumerate(lines):
             output.paragraph(f"  {'' if number else 'properties':<12}{line}", hang=12)
-    for project, value, other in explanation.built_for:
-        relation = f"{other.version} {other.state}" if other else "is chosen together with it"
-        output.paragraph(f"  {'built for':<12}{project} {value} ({project} {relation})")
+    for project, value, known in explanation.built_for:
+        # As "torch 2.8.0 is installed", or "torch is chosen together with it".
+        state = f"{known.version} {known.state}" if known else "is chosen together with it"
+        output.paragraph(f"  {'built for':<12}{project} {value} ({project} {state})")
     if output.verbosity > 0:  # P-21; probe shows the evidence
         for detection in explanation.detections:
             output.result(
@@ -67,8 +69,8 @@ def print_explanation(explanation: Explanation, machine: ChosenMachine, output: 
     width = max((len(subject) for _, subject, _ in rows), default=0)
     for verdict, subject, reason in rows:
         # Further lines of a long reason are aligned with its beginning.
-        head = f"  {verdict:<12}{subject:<{width}}  "
-        output.paragraph(f"{head}{reason}", _STYLES[verdict], len(head) - 2)
+        head = f"{verdict:<12}{subject:<{width}}  "
+        output.paragraph(f"  {head}{reason}", _STYLES[verdict], len(head))
     for warning in explanation.warnings:
         output.warn(warning)
     for note in explanation.notes:

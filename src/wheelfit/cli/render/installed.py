@@ -149,7 +149,7 @@ def _chain(chain: tuple[RequirementLink, ...], report: WhyReport) -> str:
         return "requested"
     if not rest:
         return f"requested: {first.requirement or first.name}{_condition(first)}"
-    # A link has the extra of the package before it, which is shown there.
+    # A link's extra belongs to the package before it: a package shows the extra of the next link.
     extras = [link.extra for link in rest] + [None]
     parts = [_first_link(first, extras[0])]
     for link, extra in zip(rest, extras[1:], strict=True):
@@ -172,6 +172,6 @@ def _next_link(link: RequirementLink, extra: str | None) -> str:
 
 
 def _condition(link: RequirementLink) -> str:
-    """Return the condition of a lock for the start of a chain, as for an extra or a group."""
+    """Return the marker that a lock has for the first link, such as that of an extra or a group."""
     is_repeated = link.marker is None or link.marker in (link.requirement or "")
     return "" if is_repeated else f" (if {link.marker})"

@@ -126,7 +126,7 @@ def _show_vocabulary(vocabulary: Sequence[Mapping[str, Any]], output: Output) ->
 
 
 def _first_and_last(values: Sequence[str], output: Output) -> str:
-    """Return values whose number is stated before them; of many, the first five and the last."""
+    """Return values, for a line that states their number; of many, the first five and the last."""
     if len(values) <= 8 or output.verbosity > 0:
         return ", ".join(values)
     return f"{', '.join(values[:5])}, … {values[-1]}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wheelfit.cli.options.option import Option, OptionGroup
-from wheelfit.cli.options.values import ANY_TEXTS, FILE, FLAG, FOLDER, PROCESS, ListOf, OneOf
+from wheelfit.cli.options.values import ANY_TEXTS, FILE, FLAG, FOLDER, PROCESS_ID, ListOf, OneOf
 
 COUNTING = (
     Option(
@@ -49,7 +49,9 @@ CHECK = OptionGroup(
 
 DOCTOR = OptionGroup(
     "",
-    Option("--runtime PID", PROCESS, "look at the libraries a process has loaded; self: this one"),
+    Option(
+        "--runtime PID", PROCESS_ID, "look at the libraries a process has loaded; self: this one"
+    ),
     Option("--replay DIR", FOLDER, "judge for a machine captured with `wheelfit probe --record`"),
     Option("--full", FLAG, "compare the content of all installed files too"),
     Option("--online", FLAG, "check whether the indexes of owners of projects answer"),

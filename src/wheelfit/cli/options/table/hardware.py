@@ -33,7 +33,7 @@ LISTED_HOSTS = OptionGroup(
     "", Option("[WORD ...]", ANY_TEXT, "a word to look for", stored_as="names")
 )
 
-_HOST = Option("HOST", ANY_FILE, "a host file, a file of conda or pixi, a preset, or this")
+_HOST = Option("HOST", ANY_FILE, "a host file, a file of conda or pixi, a preset, or `this`")
 
 HOST = OptionGroup(
     "",
@@ -103,7 +103,7 @@ TRUST = OptionGroup(
     Option("--namespace NAMESPACE", ANY_TEXT, "trust it for this namespace only"),
     Option("--plugin-api MODULE:ATTRIBUTE", ANY_TEXT, "trust it at this endpoint only"),
     Option("--hash sha256:DIGEST", ANY_TEXTS, "trust no file that has none of these"),
-    Option("--keep", FLAG, "keep the files trusted before, as those for another Python"),
+    Option("--keep", FLAG, "keep the files trusted before, such as those for another Python"),
     Option(
         "--try",
         FLAG,

@@ -108,7 +108,7 @@ GENERATE = OptionGroup(
     Option(
         "--cache-file FILE",
         FILE,
-        "cache facts about the files here (default: beside the pages; for a URL hidden in DIR)",
+        "cache facts about the files here (default: beside the pages, or in DIR if --to is a URL)",
     ),
 )
 
@@ -439,8 +439,8 @@ UPLOAD_NETWORK = OptionGroup(
     Option(
         "--trusted-publishing",
         OneOf("automatic", "always", "never"),
-        "upload with the identity of this CI job, if the index trusts it (default: automatic, "
-        "without a login)",
+        "upload with the identity of this CI job, if the index trusts it (default: automatic: only "
+        "if no login is given)",
         default="automatic",
     ),
     Option("--cert PATH", FILE, "certificates to trust instead of the system's"),

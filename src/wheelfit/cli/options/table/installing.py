@@ -24,7 +24,7 @@ INSTALLATION = OptionGroup(
     ),
     Option("--force-reinstall", FLAG, "reinstall packages even if they are up to date"),
     Option("--require-hashes", FLAG, "every package must have a --hash"),
-    Option("--no-input", FLAG, "do not prompt, on a terminal either"),
+    Option("--no-input", FLAG, "do not prompt, not even on a terminal"),
     *CHANGES,
 )
 
@@ -70,7 +70,7 @@ LIST = OptionGroup(
     Option(
         "-o, --outdated",
         FLAG,
-        "only packages with a newer release that fits this machine, and its variant",
+        "only packages with a newer release that fits this machine; show that release's variant",
     ),
     PRE,
 )

@@ -52,7 +52,7 @@ TREE = OptionGroup(
 
 BUNDLE = OptionGroup(
     "bundle",
-    Option("-o, --output DIR", FOLDER, "the folder to create, in an existing one"),
+    Option("-o, --output DIR", FOLDER, "the folder to create; its parent folder must exist"),
     Option("--all", FLAG, "include every wheel of the lock, for all machines"),
     Option("--update", FLAG, "update an existing bundle; unchanged files are not downloaded again"),
     Option("--dry-run", FLAG, "show the contents and sizes, without writing it"),

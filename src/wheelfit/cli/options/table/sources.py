@@ -64,7 +64,7 @@ BRIDGES = Option(
     FAMILIES,
     "present the members of this family as variants: a name of `wheelfit bridges`, "
     "NAME@URL with its indexes elsewhere, a file FAMILY.toml, or all-known; none drops "
-    "families named before and the default ones, default restores the latter",
+    "the default families and those named before, default restores the default families",
     setting="bridges",
     project=ProjectAccess.EMPTY,
     refusal_reason="a bridge decides which packages stand for a name",
@@ -77,6 +77,7 @@ SHIPPED_BRIDGES = Option(
     project=ProjectAccess.TIGHTEN,
 )
 
+# Settings of sources that `wheelfit doctor` examines; it has no options for them.
 SOURCES_EXAMINED = OptionGroup(
     "",
     *NAMED_INDEXES,
