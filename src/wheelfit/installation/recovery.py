@@ -185,7 +185,8 @@ class _Undo:
         for step in self._steps:
             if _is_record(step.path) and step.kind is not StepKind.DROP:
                 owners = step.owners or frozenset({_project(step.path)})
-                superseded |= owners & foreign_projects if self._is_somewhere(step) else owners
+                is_removed = not self._is_somewhere(step)
+                superseded |= owners if is_removed else owners & foreign_projects
         self._superseded = frozenset(superseded)
 
     def undo(self) -> list[str]:
@@ -227,8 +228,8 @@ class _Undo:
     def _undo_swap(self, step: Step) -> None:
         """Undo an exchange, unless it was not made or is undone already.
 
-        The exchange moved the old path to the workplace and the new path, until then staged in the
-        workplace, to ``step.path``. Afterwards the new path is in the workplace again.
+        Before the exchange, the old path is at ``step.path`` and the new one in the workplace;
+        after it, the reverse.
         """
         if not self._disk.exists(step.workplace_path):
             return  # an earlier recovery moved it back, or removed it after all steps were undone
@@ -316,8 +317,8 @@ class _Undo:
         real = self._real.of(target)
         if real in self._foreign_files:
             return True
-        # A file in no RECORD is foreign too, except bytecode. But if no RECORD of the change could
-        # be read, the own files are unknown.
+        # A file in no RECORD is foreign too, except bytecode; but not if the change's own files are
+        # unknown, since no RECORD of it could be read.
         is_bytecode = os.path.basename(os.path.dirname(target)) == "__pycache__"  # noqa: PTH119, PTH120
         return bool(self._own_files) and real not in self._own_files and not is_bytecode
 

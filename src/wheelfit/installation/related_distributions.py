@@ -75,7 +75,7 @@ class RelatedDistributions(Struct, frozen=True):
         kept = {build.name for build in resolution.kept}
         unneeded = set(self.dependencies - pinned - kept)
         staying = self.needs_of_extras.keys() - pinned
-        # A distribution that is still needed stays, and so do its own needs.
+        # What a staying distribution needs stays too, and so do its needs in the next round.
         while needed := unneeded & _direct_needs(self.needs_of_extras, staying - unneeded):
             unneeded -= needed
         return {

@@ -213,7 +213,7 @@ def parse_provider(text: str) -> tuple[str, TableProvider]:
     namespace = parse_namespace(name)
     if not equals:
         return namespace, _own_provider(namespace)
-    # The separator is ``::``, as no requirement contains it. ``@`` precedes the URL of one.
+    # The separator is ``::``, which no requirement contains. ``@`` may precede a URL in one.
     requirement, _, plugin_api = requirement.partition("::")
     parse_requirement(requirement.strip(), allow_variant_markers=False, where="--provider")
     return namespace, PluginProvider((requirement.strip(),), plugin_api.strip() or None)

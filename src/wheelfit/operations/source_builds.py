@@ -169,8 +169,8 @@ def build_environments(
 def consent_of(request: BuildOptions) -> Consent:
     """Return the consent to builds.
 
-    :param request: its ``allow_source`` has words of `MODES` and names of projects, of which the
-        first word counts.
+    :param request: its ``allow_source`` has names of projects and words of `MODES`; the first of
+        these words counts.
     :raises UsageError: one is neither a word of `MODES` nor a valid name.
     """
     from wheelfit.installation.builds.consent import MODES, Consent
