@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 SIGNATURES = ("RECORD.jws", "RECORD.p7s")
-"""Files of dist-info with signatures of RECORD, which it does not list; its changes break them."""
+"""Signatures of RECORD in dist-info. RECORD does not list them; a change of it breaks them."""
 _RECORD_EXTRA_SIZE = 1 << 16  # bytes of RECORD beyond a row for each member, at most
 _ROW_EXTRA_SIZE = 512  # bytes of a row beyond its path, at most: a hash and a size
 

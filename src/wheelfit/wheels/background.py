@@ -41,7 +41,7 @@ class BackgroundCalls(Generic[Item]):
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None:
-            self._failure = error
+            self._failure = error  # so that waiting items are skipped
         try:
             self._end()
         except BaseException as interruption:  # Ctrl-C: no call may follow

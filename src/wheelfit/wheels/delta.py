@@ -255,7 +255,8 @@ def _pieces_from_twin(
     if len(header) < LOCAL_HEADER_SIZE or local_header_size(header) > len(header):
         return [RebuildPiece(entry.start, entry.stop)]
     header = header[: local_header_size(header)]
-    # The headers must differ in size by the lengths of their names only.
+    # The headers should differ in size by the lengths of the names only; then what follows them
+    # has one size in both archives.
     header_size = len(header) + len(entry.name) - len(twin.name)
     if entry.size - header_size != twin.size - len(header):
         return [RebuildPiece(entry.start, entry.stop)]
@@ -300,6 +301,7 @@ def _merge_missing(pieces: Sequence[RebuildPiece], max_gap: int) -> list[Rebuild
             result.append(piece)
             continue
         if last_missing is not None and piece.start - result[last_missing].stop <= max_gap:
+            # One missing piece also replaces the present pieces between the two.
             result[last_missing:] = [RebuildPiece(result[last_missing].start, piece.stop)]
         else:
             last_missing = len(result)

@@ -29,8 +29,8 @@ def make_with_parents(files: FileSystem, folder: str) -> None:
 class FileSystem(Protocol):
     """The operations on a disk: reads and changes.
 
-    Every method may raise ``OSError``; those that create or move a path raise ``FileExistsError``
-    if it exists, and those of `limited_to` `LinkRefused` for a link.
+    Every method may raise ``OSError``. Methods that create or move a path raise ``FileExistsError``
+    if it exists. Methods of the file system from `limited_to` raise `LinkRefused` for a link.
     """
 
     def limited_to(self, folders: Iterable[str]) -> AbstractContextManager[FileSystem]:

@@ -68,8 +68,8 @@ def inflate_whole(member: Member, packed: bytes, *, where: str, library: Any = N
 def _fast_library() -> Any:
     """Return the faster library for unpacking and CRC-32, or the standard library.
 
-    Both accept the same data, except for an incomplete Huffman code: the standard library refuses
-    it even if the data has none of the bit combinations that it leaves unassigned.
+    Both accept the same data, except for an incomplete Huffman code, which gives some combinations
+    of bits no meaning. The standard library refuses such a code even if the data has none of these.
     """
     try:
         from isal import isal_zlib

@@ -89,7 +89,9 @@ class Linker:
 
     def permissions(self, *, executable: bool) -> int:
         """Return the permissions of a new file, under the umask."""
-        return 0o777 & ~self._umask | 0o111 if executable else 0o666 & ~self._umask
+        if executable:
+            return (0o777 & ~self._umask) | 0o111
+        return 0o666 & ~self._umask
 
     def can_hard_link(self, wheel: UnpackedWheel) -> bool:
         """Return whether files of a wheel may become hard links in the environment."""
@@ -114,8 +116,8 @@ class Linker:
         placement = _Placement(files, tree, modes_left, is_same_umask, self.permissions)
         placement.run(moves[:1])  # leaves only the modes that work
         moves = moves[1:]
-        # Threads that only link wait for each other, here and in the kernel: two take up to half
-        # as long again as one.
+        # Threads that only link wait for each other, here and in the kernel: two threads take up
+        # to 50 % longer than one.
         is_linking = is_same_umask and modes_left[0] is LinkMode.HARDLINK
         file_count = sum(len(move.names) for move in moves)
         if file_count < _MIN_FILES_FOR_THREADS or is_linking:

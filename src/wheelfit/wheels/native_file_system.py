@@ -155,10 +155,11 @@ class NativeFileSystem:
         # Any existing name with letters shows it: one in the folder, or the folder's own.
         with os.scandir(base) as entries:
             names = (entry.name for entry in entries if entry.name.swapcase() != entry.name)
-            inside = [(base, name) for name in islice(names, 1)]
-        for above, name in [*inside, os.path.split(os.path.realpath(base))]:
+            candidates = [(base, name) for name in islice(names, 1)]
+        candidates.append(os.path.split(os.path.realpath(base)))
+        for parent, name in candidates:
             if name.swapcase() != name:
-                path, other = os.path.join(above, name), os.path.join(above, name.swapcase())  # noqa: PTH118
+                path, other = os.path.join(parent, name), os.path.join(parent, name.swapcase())  # noqa: PTH118
                 return not (os.path.lexists(other) and _is_same_file(path, other))
         return sys.platform not in {"win32", "darwin"}
 

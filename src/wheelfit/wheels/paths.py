@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 
-# Most names: of letters, digits, ``_``, ``+`` and ``-``, with single dots, and no part that begins
-# like a device of Windows. They need no other check but for their length.
+# Most names: of letters, digits, ``_``, ``+`` and ``-``, with single dots. They need no other check
+# but for their length. The lookahead excludes parts that may be devices of Windows, as ``con`` or
+# ``lpt1``: three letters, the first two as in a device, with or without a digit.
 _PLAIN = pattern(
     r"(?:(?![CPANLcpanl][ORUPorup]\w[1-9]?(?:[./]|$))[\w+-]++(?:\.[\w+-]++)*+(?:/|$))++", re.ASCII
 )

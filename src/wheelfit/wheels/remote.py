@@ -113,7 +113,7 @@ class RemotePart:
 
 
 _CONTENT_RANGE = pattern(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", re.ASCII)
-# The answers of servers that do not support ranges, or (416) not those of the last bytes.
+# The statuses of servers that do not support ranges, or (416) no suffix ranges as ``bytes=-500``.
 _NO_RANGES = frozenset([200, 400, 405, 416, 501])
 
 
@@ -243,15 +243,17 @@ def dist_info_reader(
         length = local_header_size(parts.read(span))
         start = member.offset + length
         stop = start + member.compressed_size
-        # If not all members are known, others may lie in the gap.
-        gap = following - stop if is_whole else min(following - stop, 0)
-        trailer = Span(stop, stop + min(max(gap, 0), LONGEST_DESCRIPTOR))
+        gap = following - stop
+        # If not all members are known, others may lie in the gap: only an overlap is refused.
+        checks_gap = is_whole or gap < 0
+        trailer_size = min(max(gap, 0), LONGEST_DESCRIPTOR) if checks_gap else 0
+        trailer = Span(stop, stop + trailer_size)
         # Fetches nothing, unless the header has a huge extra field.
         yield from parts.fetch([Span(member.offset, min(trailer.stop, following))])
         header = check_local_header(
             parts.read(Span(member.offset, min(start, following))), member, where=where
         )
-        if is_whole or gap < 0:
+        if checks_gap:
             check_trailer(header, member, parts.read(trailer), gap, where=where)
         contents[name] = inflate_whole(
             member, parts.read(Span(start, stop)), where=where, library=zlib
@@ -350,7 +352,7 @@ class _ReceivedParts:
             else:
                 missing.append(span)
         for span in missing:
-            tail = self._parts[0].extent
+            tail = self._parts[0].extent  # received, up to the end of the file
             stop = tail.start if span.start < tail.start < span.stop else span.stop
             part = yield Span(span.start, stop)
             self._add(part)

@@ -194,8 +194,9 @@ class RootedFolder:
             path = self.path_of("/".join(names))
             if error.errno in (errno.ELOOP, errno.ENOTDIR):
                 with suppress(FileNotFoundError):
-                    # If it is a folder now, it was a link when it was opened.
-                    if not stat.S_ISREG(os.lstat(name, dir_fd=parent).st_mode):
+                    # These errors mean a file or a link, which may have become a folder by now.
+                    is_file = stat.S_ISREG(os.lstat(name, dir_fd=parent).st_mode)
+                    if not is_file:
                         raise _link_error(path) from None
             error.filename = path
             raise

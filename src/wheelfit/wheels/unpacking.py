@@ -31,6 +31,7 @@ from wheelfit_runtime.errors import InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
     from typing import TypeAlias
 
@@ -77,7 +78,7 @@ def unpack(
     unpacker = _Unpacker(archive, rows, str(tree) + os.sep, umask, advance)
     members: Iterable[Member] = archive.members
     if find_verified is not None:
-        members = unpacker.link(members, find_verified)
+        members = unpacker.link(members, find_verified)  # links as `_batches` reads the members
     batches = list(_batches(members))
     if not in_order:
         batches.sort(key=_size, reverse=True)
@@ -369,12 +370,14 @@ class _Unpacker:
                 flushed = count
 
         try:
-            background = BackgroundCalls(write_piece, "unpack-write") if self._share() > 1 else None
-            with background or nullcontext(write_piece) as hand_over:
+            writer: AbstractContextManager[Callable[[bytes], object]] = nullcontext(write_piece)
+            if self._share() > 1:
+                writer = BackgroundCalls(write_piece, "unpack-write")
+            with writer as write:
                 for piece in self._archive.chunks(member.name):
                     if self._failures:
                         raise _Stopped
-                    hand_over(piece)
+                    write(piece)
                     self._report(len(piece))
             mtime_ns = os.fstat(descriptor).st_mtime_ns
         finally:

@@ -301,7 +301,7 @@ class ZipArchive:
         length = LOCAL_HEADER_SIZE + member.name_size + _USUAL_EXTRA + member.compressed_size
         start, data = self._check_start(member, min(length, piece))
         stop = start + member.compressed_size
-        if start - member.offset < len(data):
+        if start - member.offset < len(data):  # part of the packed data is already read
             yield data[start - member.offset : stop - member.offset]
         for position in range(member.offset + len(data), stop, piece):
             yield self.read_bytes(position, min(piece, stop - position))

@@ -274,7 +274,9 @@ def _parse_entries(data: bytes, position: int, where: str) -> tuple[Member, ...]
             attributes,
         )
         fields = (version, flags, method, disk, attributes)
-        if fields not in checked_fields or method == STORED or member.is_folder:
+        # The checks of stored members compare sizes, and those of folders use the name.
+        has_own_checks = method == STORED or member.is_folder
+        if has_own_checks or fields not in checked_fields:
             if disk:
                 raise InvalidWheel(f"{name!r} is on another volume", where=where)
             _check_version(version, name, where)
@@ -413,7 +415,8 @@ def check_local_header(header: bytes, member: Member, *, where: str) -> LocalHea
     has_descriptor = bool(flags & _FLAG_DESCRIPTOR)
     # The directory need not repeat that flag; the bytes after the data are compared in any case.
     ignored_flags = _FLAG_LEVEL | (_FLAG_DESCRIPTOR if has_descriptor else 0)
-    is_same = not (flags ^ member.flags) & ~ignored_flags and method == member.method
+    different_flags = (flags ^ member.flags) & ~ignored_flags
+    is_same = not different_flags and method == member.method
     for value, expected in (
         (crc, member.crc),
         (compressed_size, member.compressed_size),
@@ -499,7 +502,7 @@ def _widen(
 ) -> tuple[int, ...]:
     """Read the numbers that do not fit in 32 bits from the ZIP64 extra field.
 
-    Unneeded values in the field must be true as well: some readers prefer it.
+    If all numbers fit, values in the field must be the same: some readers prefer the field.
     """
     narrow = values.count(_FULL32)
     extra = extras.get(_ZIP64_EXTRA, b"")

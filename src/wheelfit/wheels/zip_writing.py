@@ -119,7 +119,7 @@ def encode_end(count: int, size: int, offset: int) -> bytes:
     """Return the end records."""
     wide = b""
     if count >= _FULL16 or size >= _FULL32 or offset >= _FULL32:
-        # Some readers take the largest count that fits as a reference to ZIP64, so it is wide too.
+        # Some readers look for ZIP64 records at the largest number that fits, so it needs them too.
         version = (_VERSION_ZIP64, _VERSION_ZIP64)
         wide = struct.pack(
             "<4sQ2H2L4Q", b"PK\x06\x06", 44, *version, 0, 0, count, count, size, offset

@@ -130,7 +130,7 @@ class ElfLayout:
                 if not kind:
                     break
                 entries.append((kind, value))
-            else:
+            else:  # no end mark (kind 0) was read
                 if count == MAX_ENTRIES:
                     raise Unreadable(f"its dynamic section has more than {MAX_ENTRIES} entries")
         dynamic = DynamicEntries([], [], [])

@@ -32,7 +32,8 @@ _MACHINES = {
     0x0100000C: "aarch64",
     0x01000012: "ppc64",
 }
-_MAX_SLICES = 16  # a Java class begins with the same bytes, and has a number from 45 on there
+# A Java class begins with the same bytes; the number in place of the count is 45 or more.
+_MAX_SLICES = 16
 _MAX_COMMANDS = 10_000
 # Load commands: LC_LOAD_DYLIB with its variants; LC_ID_DYLIB and LC_RPATH; LC_VERSION_MIN_MACOSX
 # and LC_BUILD_VERSION.

@@ -54,7 +54,7 @@ def read_targets(window: Window, start: int, size: int) -> Iterator[str]:
         else:
             raise Unreadable(f"no bundle of code begins at {position}, where one should")
         position += length
-        position += -(position - start) % _PAGE
+        position += -(position - start) % _PAGE  # round up to the next page
 
 
 _NAME = pattern(r"gfx[0-9a-f]{3,5}")

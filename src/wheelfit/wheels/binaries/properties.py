@@ -107,13 +107,18 @@ def _candidate_values(binary: Binary, *, ptx: bool) -> Iterator[str]:
     """Yield the values of ``sm_arch`` that a binary may imply.
 
     For machine code of one architecture or family (``90a_real``), the plain value (``90_real``) is
-    yielded as well, if no GPU of that value lacks code.
+    yielded as well, if every GPU that supports ``90_real`` can run the code.
+
+    :param ptx: whether values of PTX are included.
     """
     for code in binary.code:
-        if code.kind is CodeKind.PTX and (code.suffix == "f" or not ptx):
+        is_ptx = code.kind is CodeKind.PTX
+        if is_ptx and not ptx:
+            continue
+        if is_ptx and code.suffix == "f":
             continue  # no GPU lists 100f_virtual
         if code.suffix == ANY_SUFFIX:
-            yield from code.values[:1]
+            yield from code.values[:1]  # plain: whether it is for "a" or "f" is unknown
             continue
         yield from code.values
         if code.kind is CodeKind.MACHINE and code.suffix:
@@ -154,7 +159,7 @@ def _is_compilable(
 ) -> bool:
     """Return whether all drivers can compile the PTX of a value for GPUs without machine code.
 
-    PTX that only newer GPUs need is claimed, as their drivers are newer too.
+    GPUs whose first driver is new enough for the PTX do not count.
     """
     boards = has_boards(binaries)
     for binary in binaries.with_code:
@@ -179,9 +184,9 @@ def _is_compilable(
 def _bound_of_ptx(
     binaries: Binaries, values: list[str], bound: Capability | None, notes: list[str]
 ) -> Capability | None:
-    """Return the first CUDA version whose driver compiles all PTX, for values of PTX only.
+    """Return the lower bound for a wheel without machine code: CUDA whose drivers compile all PTX.
 
-    No GPU has machine code then, so this excludes no machine that could run the wheel.
+    Older drivers could not run the wheel on any GPU, so the bound excludes no usable machine.
     """
     newest = max(_ptx_versions(binaries), default=None)
     if newest is None:
