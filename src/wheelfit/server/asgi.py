@@ -294,6 +294,7 @@ class _ResponseSender:
         )
         has_body = self._request.method != "HEAD" and response.status != 304
         if has_body and isinstance(response.body, tuple):
+            # A response may end only after its request; until then, an empty piece must follow.
             is_last = body_reader.is_complete
             await self._send_piece(b"".join(response.body), is_last=is_last)
             if is_last:

@@ -39,7 +39,7 @@ _VERBS: dict[Scope, str] = {"read": "read", "upload": "upload to", "admin": "adm
 class PermissionDenied(Exception):
     """Raised when a request is not allowed.
 
-    :param status: 401 without a valid secret, 403 if the token does not allow the request.
+    :param status: 401 if another login is needed, 403 if the token is invalid or not permitted.
     """
 
     def __init__(self, status: int, message: str) -> None:

@@ -199,7 +199,7 @@ class HostingApi:
                 return {"count": administration.drop(stage)}
             case [_, "tokens" | "audit", *_]:
                 user.require_operator()
-        match method, *segments:
+        match method, *segments:  # each of these was checked by the last case above
             case ["GET", "audit"]:
                 body.allow_only(*AUDIT_FILTERS)
                 filters = {name: body.text(name) for name in AUDIT_FILTERS}

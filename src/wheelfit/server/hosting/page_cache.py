@@ -71,9 +71,9 @@ class _WrittenPage:
 class PageCache:
     """A cache of the pages of the Simple API in memory: an `Application` around another.
 
-    A page is up to date as long as the generation has not changed since the page was checked;
-    then its own stamp is checked. The generation is read again after `max_age`, so that a change of
-    another process shows with that delay, and one of this process at once.
+    A page is up to date while the generation is the one of its last check. After a change of the
+    generation, its own stamp is compared. The generation is read again after `max_age`, so that a
+    change of another process shows with that delay, and one of this process at once.
 
     While the database does not answer, a stale page is served, unless it was up to date longer ago
     than `max_stale_age`, or this process has changed it since.
@@ -154,14 +154,13 @@ class PageCache:
         page = self._pages.peek(key)
         if page is None:
             return None
-        since, generation = self._last_generation
-        checked_at = (
-            max(page.checked_at, since) if page.generation == generation else page.checked_at
-        )
-        change_times = self._change_times
-        changed_at = change_times.get(_ALL_PROJECTS, float("-inf"))
+        read_at, generation = self._last_generation
+        checked_at = page.checked_at
+        if page.generation == generation:  # reading it confirmed the page
+            checked_at = max(checked_at, read_at)
+        change_times, never = self._change_times, float("-inf")
         if key[0]:
-            changed_at = max(changed_at, change_times.get(key[0], changed_at))
+            changed_at = max(change_times.get(name, never) for name in (_ALL_PROJECTS, key[0]))
         else:
             changed_at = self._last_change  # every change may concern the list of all projects
         is_older = checked_at <= changed_at or self._clock() - checked_at > self._max_stale_age
@@ -175,12 +174,14 @@ class PageCache:
             return None
         if self._is_shared is not None and not self._is_shared(key[0]):
             return None
-        since, generation = self._last_generation
+        read_at, generation = self._last_generation
         now = self._clock()
-        age = now - since
-        if page.generation != generation or age > self._max_age or since <= self._last_change:
+        age = now - read_at
+        is_generation_recent = age <= self._max_age and read_at > self._last_change
+        needs_early_read = age > self._refresh_age and self._last_refresh <= read_at
+        if page.generation != generation or not is_generation_recent:
             page = self._stale_page(key) if self._is_unreachable(now) else None
-        elif age > self._refresh_age and self._last_refresh <= since:
+        elif needs_early_read:
             # One request reads the generation early, so that others do not wait for it.
             self._last_refresh = now
             return None

@@ -61,7 +61,7 @@ def as_reader(reader: Reader) -> Iterator[None]:
 
 
 def is_shared(project: str) -> bool:
-    """Return whether the current reader sees a page as all others do that see it.
+    """Return whether a page is the same for all permitted readers, the current one included.
 
     :param project: the normalised name; empty: the list of projects.
     """

@@ -97,11 +97,11 @@ class SessionApi:
 
     def _dispatch(self, segments: Sequence[str]) -> Response:
         user = self.identify()
-        api = replace(self, store=self.store.with_actor(user.actor))
+        api_of_user = replace(self, store=self.store.with_actor(user.actor))
         attempt = self._attempt(segments)
         is_change = self.request.method not in ("GET", "HEAD")
         with user.recording_refusals(attempt) if is_change else nullcontext():
-            return api._dispatch_allowed(user, segments, attempt)  # noqa: SLF001 - of this class
+            return api_of_user._dispatch_allowed(user, segments, attempt)  # noqa: SLF001 - own class
 
     def _attempt(self, segments: Sequence[str]) -> AttemptedChange:
         """Return the change that the request attempts, for the audit log."""

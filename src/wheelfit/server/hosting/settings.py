@@ -362,7 +362,8 @@ def _read_file(file: str | None) -> dict[str, object]:
 
 def _is_table(key: str, value: object) -> bool:
     """Return whether a value of a file is read as a table or a list, not as that of a flag."""
-    return key in _TABLES and not (key in _KEYS and isinstance(value, str))
+    is_value_of_flag = key in _KEYS and isinstance(value, str)  # a key may be in both
+    return key in _TABLES and not is_value_of_flag
 
 
 def _choice(*words: str) -> Callable[[str], str]:

@@ -1,7 +1,7 @@
 """The choice of the wheels that are listed for a machine, so that installers take the right one.
 
-Installers compare tags and ignore labels, so only the best variant of wheels with equal tags is
-listed, and no wheel whose tags installers would prefer to those of that variant.
+Installers compare tags and ignore labels. So of wheels with equal tags, only the best variant is
+listed. A wheel is left out if installers would prefer its tags to the tags of that variant.
 
 The label becomes a build tag: an installer takes the highest build tag among wheels with equal
 tags, so it prefers the variant to the plain wheel; and caches by file name distinguish variants.
@@ -134,7 +134,7 @@ def proxied_name(filename: WheelFilename, number: int) -> str | None:
 
 
 def find_original(files: Iterable[File], name: str) -> File | None:
-    """Return the file that the proxy lists under an untrusted name."""
+    """Return the file that the proxy lists under a name from a request, which may be anything."""
     number = name.split("-")[2].partition("_")[0] if name.count("-") == 5 else ""
     for file in files:
         if file.filename == name:

@@ -43,7 +43,8 @@ def proxy_environment(
     variables = dict(environ)
     for_pip, for_uv = f"{base}pip/simple/", f"{base}uv/simple/"
     variables["PDM_PYPI_URL"] = f"{base}pdm/full/simple/"
-    # `uv add` writes the URLs of the newer variables into the project's own file.
+    # `uv add` writes the URLs of UV_INDEX and UV_DEFAULT_INDEX into the project's own file, but not
+    # those of the older variables UV_EXTRA_INDEX_URL and UV_INDEX_URL.
     if replaces_indexes:
         for name in ("UV_INDEX", "UV_DEFAULT_INDEX"):
             variables.pop(name, None)
@@ -51,7 +52,7 @@ def proxy_environment(
             # pip ignores an empty variable, and uses its configuration.
             "PIP_INDEX_URL": for_pip,
             "PIP_EXTRA_INDEX_URL": for_pip,
-            # Both first and last: indexes of uv's files are used between these two.
+            # uv uses the first of these, then the indexes of its files, then the second one.
             "UV_EXTRA_INDEX_URL": for_uv,
             "UV_INDEX_URL": for_uv,
         }

@@ -33,8 +33,8 @@ def serve_on_network(
 ) -> None:
     """Serve until the process receives a signal (SIGTERM, SIGINT), then finish running requests.
 
-    :param host_names: host names to answer to besides those of this machine; empty: any, if other
-        machines can reach the address.
+    :param host_names: host names to answer to besides those of this machine. Empty: all names if
+        other machines can reach the address, else only those of this machine.
     :param ready: called with the origin, once requests are answered.
     :param note: called with messages for the operator, which omit requests, as these may have
         secrets.

@@ -252,7 +252,7 @@ def _about(files: Files, release: Release) -> WheelDescription:
     try:
         raw = _metadata(files, wheel)
     except StorageUnavailable:
-        raise  # for the moment only: the result is cached
+        raise  # a returned result would be cached, but this fault may soon be over
     except WheelfitError as error:
         return WheelDescription(problem=f"{wheel.filename.text}: {error.message}")
     description = str(raw.get("description") or "").replace("\r\n", "\n").strip("\n")

@@ -109,7 +109,7 @@ class PostgresqlDatabase(Database):
             except self.error_type:
                 connection.close()
                 self._close_idle()  # most likely the server was restarted
-                is_cancelled = use.cancel is None  # after its deadline
+                is_cancelled = use.cancel is None  # `cancel_overdue` has called and removed it
                 if is_cancelled:
                     raise  # a new connection would take as long
             else:

@@ -87,7 +87,7 @@ def rewrite_document(execute: Execute, project: NormalizedName, version: str) ->
     wheels = wheels_of(execute, project, version, PUBLISHED)
     if not wheels:
         return
-    document = make_document(project, _spelling(execute, wheels), wheels)
+    document = make_document(project, _version_as_spelled(execute, wheels), wheels)
     if document is not None:
         values = {**asdict(document), "project": project, "version": version}
         insert(execute, "release_document", **values, size=len(document.content))
@@ -105,7 +105,7 @@ def documents_of(execute: Execute, project: NormalizedName, stage: str) -> list[
         wheels = wheels_of(execute, project, version, stage)
         # A contradicting wheel was published meanwhile; publishing the stage reports it.
         if wheels and not contradiction_violations(wheels):
-            document = make_document(project, _spelling(execute, wheels), wheels)
+            document = make_document(project, _version_as_spelled(execute, wheels), wheels)
             if document is not None:
                 documents.append(document)
     return documents
@@ -123,7 +123,8 @@ def wheels_of(
     return [WheelDocument(name, Label(label), bytes(content)) for name, label, content in rows]
 
 
-def _spelling(execute: Execute, wheels: Sequence[WheelDocument]) -> Version:
+def _version_as_spelled(execute: Execute, wheels: Sequence[WheelDocument]) -> Version:
+    """Return the version of a release as its first wheel spells it."""
     rows = execute("SELECT spelling FROM file WHERE filename = ?", (wheels[0].filename,))
     return Version(rows[0][0])
 
