@@ -31,8 +31,8 @@ def read_body(
     :param limit: bytes of the longest body accepted, decompressed.
     :param where: the URL without credentials, for errors.
     :param packed: whether the body stays compressed; then the limit applies to that.
-    :param timeout: seconds for the whole body, or a server that sends a byte now and then could
-        block the reader forever; None: no limit.
+    :param timeout: seconds for the whole body. None: no limit, so a server that sends a byte now
+        and then can block the reader forever.
     :raises Interrupted: it broke off, or took too long.
     :raises UnexpectedStatus: it is longer, or in an encoding that was not requested.
     """

@@ -496,7 +496,9 @@ def unpacked_entry(data: bytes) -> CacheEntry | None:
 def _head_of(data: bytes) -> CacheEntry | None:
     """Return an entry without its content; None if the head is damaged."""
     end = _end_of_head(data)
-    if not data.startswith(_MAGIC) or not _PREFIX_SIZE + _DIGEST_SIZE <= end <= len(data):
+    # The head ends with the digest of the content.
+    is_whole = _PREFIX_SIZE + _DIGEST_SIZE <= end <= len(data)
+    if not data.startswith(_MAGIC) or not is_whole:
         return None
     checked = memoryview(data)[len(_MAGIC) + _DIGEST_SIZE : end]
     if sha256_of(checked) != data[len(_MAGIC) : len(_MAGIC) + _DIGEST_SIZE]:

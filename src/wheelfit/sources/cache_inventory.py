@@ -333,7 +333,8 @@ def _entry(kind: str, layout: int, path: Path) -> InventoryEntry | None:
     except OSError:
         return None
     is_folder = stat.S_ISDIR(status.st_mode)
-    if is_folder is not (kind == "unpacked"):
+    must_be_folder = kind == "unpacked"
+    if is_folder != must_be_folder:
         return None
     used = status.st_mtime
     if is_folder:

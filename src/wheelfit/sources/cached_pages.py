@@ -52,7 +52,7 @@ class Copy(Struct, frozen=True):
     checked: float
     """The time at which the server last confirmed it, in seconds since the epoch."""
     written: float = 0.0
-    """The time of ``checked`` in the copy on disk; 0 if there is none."""
+    """The value of ``checked`` in the copy on disk; 0 if there is none."""
     digest: str = ""
     """SHA-256 of the body, if that is known."""
 
@@ -152,8 +152,10 @@ class CachedPages(Struct, frozen=True):
 
     def is_usable(self, copy: Copy) -> bool:
         """Return whether a copy can be used without a request to the server."""
-        if self.offline or self.refresh:
-            return self.offline
+        if self.offline:
+            return True
+        if self.refresh:
+            return False
         # A negative age means that the clock was turned back, so the age is unknown.
         return 0 <= self.clock() - copy.checked < self.lifetime(copy)
 
@@ -271,7 +273,8 @@ class CachedPages(Struct, frozen=True):
     def _is_saved(self, copy: Copy, previous: Copy) -> bool:
         """Return whether the copy on disk need not be written again.
 
-        It has the same page, and its time of confirmation is recent enough or has no effect.
+        It has the same page. Its time of confirmation is less than `rewrite_age` older; without a
+        `rewrite_age`, the page has no lifetime, so the time has no effect.
         """
         if self.rewrite_age:
             is_recent = 0 <= copy.checked - previous.written < self.rewrite_age
@@ -387,7 +390,7 @@ class SharedPages(Generic[_T]):
             return cached
         since, failure = self._failure or (0.0, None)
         # A server with one invalid page still answers requests for others.
-        is_paused = not isinstance(failure, InvalidPage | None)
+        is_paused = failure is not None and not isinstance(failure, InvalidPage)
         if is_paused and self._is_recent(since, _FAILURE_PAUSE) and self._may_serve(cached):
             return cached
         try:

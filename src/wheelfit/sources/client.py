@@ -227,7 +227,7 @@ class Client:
                     attempts.wait_after_interruption(url, interrupted)
                 except Unreachable:
                     if interrupted.retry_chance != "good":
-                        # The timeout of an unreachable server is spent only once.
+                        # It is unreachable: later requests to it fail at once, without a timeout.
                         server = origin(interrupted.url or url)
                         self._unreachable.setdefault(server, (self._clock(), interrupted))
                     raise
@@ -270,7 +270,7 @@ class Client:
         since, failure = self._unreachable.get(origin(url), (0.0, None))
         if failure is not None and 0 <= self._clock() - since < self._unreachable_pause:
             repeated = Interrupted(failure.reason, retry_chance="none", hint=failure.hint)
-            # Else a server that redirected to it would be recorded as unreachable.
+            # Names this server as unreachable, not another one that redirected here.
             repeated.url = url
             raise repeated
         self._unreachable.pop(origin(url), None)

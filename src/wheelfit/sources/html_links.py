@@ -97,7 +97,7 @@ def read_links(text: str) -> HtmlPage:
             position = end_tag.start()
         else:
             builder.start(name, tag[3])
-    else:
+    else:  # no further "<": the rest is text
         if builder.attributes is not None:
             builder.anchor_text.append(text[position:])
     builder.end_anchor()

@@ -178,7 +178,8 @@ def _project_tables(environment: UvEnvironment) -> Iterator[Mapping[str, Any]]:
         is_workspace = bool(_subtable(in_project, "workspace"))
         uv_toml = ancestor / "uv.toml"
         settings = _read_toml(uv_toml) if uv_toml.is_file() else in_project
-        if (settings and not has_settings) or is_workspace:
+        is_nearest = bool(settings) and not has_settings
+        if is_nearest or is_workspace:
             yield settings
             has_settings = True
         if is_workspace:

@@ -62,6 +62,7 @@ class TreeIndex(FlatListing):
 
     def _read_devpi_index(self) -> Mapping[Path, Mapping[str, Any]]:
         """Return the values of `File` that an export of devpi has, by path of the file."""
+        # The folder is the export, or the folder EXPORT/USER/INDEX of one of its indexes.
         for top in (self._path, self._path.parent.parent):
             path = top / _DEVPI_INDEX
             if not path.is_file():

@@ -71,7 +71,7 @@ class WheelOrigin(Struct, frozen=True):
     is_built: bool = False
     """Whether the wheel was built; before, only the release in its file name is known."""
     has_version: bool = True
-    """Whether the version is known; if not, that in the file name is a placeholder, too."""
+    """Whether the version is known; if not, the one in the file name is a placeholder."""
 
     @property
     def is_folder(self) -> bool:
@@ -113,7 +113,8 @@ class File(Struct, frozen=True):
     declared_document: bytes | None = None
     """The ``variant.json`` that a bridge declares for the file, whose name here has the label."""
     added_requirements: tuple[str, ...] | None = None
-    """The requirements that a bridge adds to METADATA (PEP 508); None: those of its family."""
+    """The requirements that a bridge adds to METADATA (PEP 508); None: not determined yet, so the
+    bridge finds them in its family when it reads METADATA."""
 
     def __hash__(self) -> int:
         return hash((self.filename, self.url))
@@ -220,9 +221,9 @@ class ProjectPage(Struct, frozen=True):
     """The sources by preference: any version of an earlier source is preferred to every version of
     a later one. Empty: newer versions are preferred."""
     markers: tuple[tuple[str, str | None], ...] = ()
-    """Pairs of a source and a marker: files of that source count only where one of its markers is
-    true. An empty marker is always true; None is true where no other marker is. Files of sources
-    without a marker count everywhere."""
+    """Pairs of a source and a marker. A source without a pair counts everywhere, any other one only
+    where one of its markers is true. An empty marker is true everywhere, and None where no other
+    marker is."""
     has_joined_builds: bool = False
     """Whether versions that differ in the local part alone (``+cu126``) are one release."""
     withheld: tuple[tuple[str, str], ...] = ()

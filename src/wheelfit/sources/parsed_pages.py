@@ -123,7 +123,7 @@ class ParsedPages:
         uses_store = self._store.is_enabled and (not copy.has_body or len(copy.body) >= _MIN_SIZE)
 
         def parse() -> ProjectPage:
-            whole = with_body(copy)  # another page, if the cached one was replaced meanwhile
+            whole = with_body(copy)  # a newer copy, if the cached page was replaced meanwhile
             content_type = whole.headers.get("content-type", "")
             page = parse_page(whole.body, content_type, whole.url, project, source=source)
             page_stamp = stamp if whole is copy else stamp_of_copy(whole)
@@ -182,17 +182,20 @@ class _Encoding:
 
     def release(self, release: ReleaseFiles) -> _Release:
         files = [file for file, _ in release.wheels] + release.index_files + release.sources
-        kinds: dict[int, None] = {}
+        numbers_of_kinds: dict[int, None] = {}
         for file, filename in release.wheels:
             tags = None if filename.is_newer_format else wheel_tags(filename)
-            kinds[self.kinds.setdefault((tags, file.requires_python), len(self.kinds))] = None
+            number = self.kinds.setdefault((tags, file.requires_python), len(self.kinds))
+            numbers_of_kinds[number] = None
+        # `others` writes the positions that are left.
+        positions = [self._positions.pop(id(file)) for file in files]
         return _Release(
             str(release.version),
-            tuple(kinds),
+            tuple(numbers_of_kinds),
             tuple(release.source_pythons),
             release.is_partly_yanked,
             release.has_variants,
-            self._part(self._positions.pop(id(file)) for file in files),
+            self._part(positions),
         )
 
     def others(self) -> _Part:
@@ -261,7 +264,7 @@ class _StoredPage:
 
     def _others(self) -> Iterable[File]:
         files = self._read(self._table.others)
-        return self._whole().of(()) if files is None else files
+        return self._whole().of(versions=()) if files is None else files
 
     def _all(self) -> tuple[File, ...]:
         last = self._table.others

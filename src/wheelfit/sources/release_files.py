@@ -46,7 +46,10 @@ class PageRelease(Protocol):
 
     @property
     def source_pythons(self) -> Sequence[str | None]:
-        """The ``requires-python`` of its best source distribution; empty: it has none."""
+        """The ``requires-python`` of its best source distribution, as the only item, maybe None.
+
+        Empty if it has no source distribution.
+        """
 
     @property
     def is_partly_yanked(self) -> bool:

@@ -133,12 +133,9 @@ class RemoteFiles:
             return known
         if file.metadata_hashes is not None:
             try:
-                is_cached_as_member = "sha256" in file.hashes  # by `_remember`
+                has_hash = "sha256" in file.hashes  # then `_remember` caches METADATA
                 body = self._read(
-                    _metadata_url(file.url),
-                    file.metadata_hashes,
-                    None,
-                    keep=not is_cached_as_member,
+                    _metadata_url(file.url), file.metadata_hashes, None, keep=not has_hash
                 )
                 self._remember(file, METADATA, body)
                 return body
@@ -296,8 +293,8 @@ class RemoteFiles:
                     total = announced_size(response)
             except NetworkError as error:
                 return FileSize(None, why_unknown=error.message)
-        is_known = total is not None and not unpacked
-        return FileSize(total, why_unknown="" if is_known else _NO_RANGES)
+        is_answered = total is not None and not unpacked
+        return FileSize(total, why_unknown="" if is_answered else _NO_RANGES)
 
     def open(self, file: File) -> ByteSource:
         """Return the bytes of a wheel, fetched as they are read.
@@ -404,12 +401,12 @@ class RemoteFiles:
                 if temporary is not None:
                     target, path = temporary
                     delta = self._begin_delta_download(file, target, progress)
-                    wheel = self._unpack_assembled(delta, target, unpack) if delta else None
-                    has_archive = True
+                    wheel, has_archive = None, True
+                    if delta is not None:
+                        wheel = self._unpack_assembled(delta, target, unpack)
+                        has_archive = wheel is None or delta.keeps_archive
                     if wheel is None:
                         wheel = self._fetch(file, target, progress, unpack)
-                    elif delta is not None:
-                        has_archive = delta.keeps_archive
                     if has_archive:
                         with suppress(OSError):  # the unpacked wheel is complete without it
                             self._keep(target, path, sha256)

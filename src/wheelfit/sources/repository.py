@@ -137,8 +137,8 @@ class Files(Protocol):
 class Repository(Files, Protocol):
     """A source of the files of projects.
 
-    Every method may be called from several threads at once, any number of times. Files are those of
-    its own pages, or equal ones.
+    Every method may be called from several threads at once, any number of times. A ``File`` given
+    to a method must be from a page of this repository, or equal to a file there.
     """
 
     @property
@@ -208,8 +208,8 @@ class Index(Repository, Protocol):
     """A repository that can be served.
 
     Methods raise ``NetworkError`` when an upstream index and ``StorageUnavailable`` when a storage
-    cannot be reached. URLs of files on its pages are those of `url_of`, relative to the page, for
-    files of its own; those of others are absolute.
+    cannot be reached. On its pages, its own files have the URLs of `url_of`, relative to the page;
+    files of other servers have absolute URLs.
     """
 
     def stamp(self, name: NormalizedName) -> Hashable | None:

@@ -224,7 +224,7 @@ class WheelStore:
         from wheelfit.wheels.archive import WheelArchive
         from wheelfit.wheels.unpacking import unpack
 
-        def checked_hash() -> str:
+        def hash_after_check() -> str:
             check()
             return sha256
 
@@ -237,8 +237,8 @@ class WheelStore:
             unpack_into = partial(
                 unpack,
                 archive,
-                sha256=checked_hash,
-                # Those files were verified only by size and time.
+                sha256=hash_after_check,  # called at the end
+                # `find_verified` compares size and time only, not the content.
                 find_verified=None if self._by_content else find_verified,
                 advance=unpacking.advance,
                 in_order=not isinstance(source, Path),  # it may still be arriving
@@ -302,8 +302,8 @@ class WheelStore:
                     self._drop(entry)
                     continue
                 if self._locks.lock(entry / MANIFEST):
-                    return
-                # Another process is removing it, or it is damaged.
+                    return  # another process has written it
+                # Another process is removing it, or it is damaged: without a manifest.
                 if not (entry / MANIFEST).exists():
                     self._drop(entry)
                 time.sleep(_RENAME_PAUSE)

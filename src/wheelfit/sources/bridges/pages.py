@@ -47,10 +47,10 @@ def page_of_names(
     if not existing_pages:
         return None
     first_page = own_page or existing_pages[0]
-    if own_page is not None and any(
-        page.source != own_page.source for page in existing_pages if page.bridge is None
-    ):
-        return own_page  # the owner of the name may not own the members in another source
+    sources = {page.source for page in existing_pages if page.bridge is None}
+    if own_page is not None and sources - {own_page.source}:
+        # In another source, the members may belong to somebody else than the family's own name.
+        return own_page
     builder = _PageBuilder(family, first_page.source, machine_platforms=machine_platforms)
     for member in family.members:
         page = pages[member.distribution]
@@ -70,7 +70,8 @@ def page_of_indexes(
 ) -> ProjectPage | None:
     """Return the page of a project whose builds are in separate indexes.
 
-    :param pages: the pages by the locations of members; None: the index lacks the project.
+    :param pages: the pages by the locations of members, the registry's by ``()``; None: the index
+        lacks the project.
     :param hosts: the hosts from which files may come; empty: any.
     :return: None if no index has the project.
     """
@@ -93,8 +94,9 @@ def page_of_indexes(
         if page is not None:
             builder.add(member, page)
     for locations, page in pages.items():
-        if page is not None and (locations or registry_page is page):
-            builder.add_sources(page, is_of_registry=not locations)
+        is_of_registry = not locations
+        if page is not None and (family.registry or not is_of_registry):
+            builder.add_sources(page, is_of_registry=is_of_registry)
     source = ", ".join(dict.fromkeys(page.source for page in existing_pages))
     notes = [note for page in existing_pages for note in page.notes]
     return replace(builder.page(name, source, notes), status=status)
