@@ -68,8 +68,8 @@ def test_dimensions(tmp_path: Path) -> None:
     }
     declare(tmp_path, "a.json", told)
     (implementation,) = scan([str(tmp_path)]).implementations
-    assert implementation.requirements == (Feature("acme", "wire"),)
-    assert implementation.ranks == (Property(Feature("acme", "order"), ("3", "2")),)
+    assert implementation.single_valued_features == (Feature("acme", "wire"),)
+    assert implementation.ranked_features == (Property(Feature("acme", "order"), ("3", "2")),)
 
 
 def test_a_group(tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ class TestOwnFeatures:
     def test_requirement(self) -> None:
         """Of a feature that any declaration calls a requirement there is one value."""
         wire = Feature("acme", "wire")
-        one = implementation("spam-a", "acme :: wire :: 2", requirements=(wire,))
+        one = implementation("spam-a", "acme :: wire :: 2", single_valued_features=(wire,))
         two = implementation("eggs-a", "acme :: wire :: 1")
         three = implementation("eggs-b", "acme :: wire :: 2", priority=-1)
         found = [judge(each, {}, (), [wire]) for each in (one, two, three)]
@@ -215,9 +215,9 @@ class TestOwnFeatures:
     def test_ranks(self) -> None:
         """A list of values ranks; one that is not in it does not fit."""
         ranks = (Property(Feature("acme", "order"), ("3", "2")),)
-        low = implementation("spam-a", "acme :: order :: 2", ranks=ranks)
-        high = implementation("spam-b", "acme :: order :: 3", ranks=ranks)
-        odd = implementation("spam-c", "acme :: order :: 9", ranks=ranks)
+        low = implementation("spam-a", "acme :: order :: 2", ranked_features=ranks)
+        high = implementation("spam-b", "acme :: order :: 3", ranked_features=ranks)
+        odd = implementation("spam-c", "acme :: order :: 9", ranked_features=ranks)
         assert chosen({}, low, high, odd) == {"spam": "b"}
         assert not judge(odd, {}).fits
 

@@ -146,22 +146,23 @@ def _without_metapackage(
     """
     components, metapackage = request.family.components, request.family.metapackage
     is_exact = len(span.low) == MAX_NUMBERS
+    if not metapackage or is_exact:
+        raise error  # other wheels show only the major and minor version of the family
     # The index may also lack another project, which the message names.
     lacks_metapackage = isinstance(error, ProjectNotFound) and error.message.endswith(
         f" {metapackage}"
     )
-    if metapackage and not is_exact:
-        if all(components[name].has_version_of_family for name in projects):
-            with suppress(NoFit):
-                return _of_one_minor(machine, projects, span, transport, progress)
-        elif lacks_metapackage:
-            available = (
-                name for name, component in components.items() if component.has_version_of_family
-            )
-            error.hint = (
-                f"add {metapackage} to the index, which names the wheels of one version; without "
-                f"it only these are available: {', '.join(available)}"
-            )
+    if all(components[name].has_version_of_family for name in projects):
+        with suppress(NoFit):
+            return _of_one_minor(machine, projects, span, transport, progress)
+    elif lacks_metapackage:
+        available = (
+            name for name, component in components.items() if component.has_version_of_family
+        )
+        error.hint = (
+            f"add {metapackage} to the index, which names the wheels of one version; without it "
+            f"only these are available: {', '.join(available)}"
+        )
     raise error
 
 
@@ -198,9 +199,9 @@ def _version(
     for name, project in projects.items():
         component = family.components[name]
         if not family.metapackage and component.specifier is None:
-            return versions[project]
+            return versions[project]  # the whole version is the family's
         if component.has_version_of_family:
-            return ".".join(versions[project].split(".")[:2])
+            return ".".join(versions[project].split(".")[:2])  # major and minor are
     return request.version
 
 

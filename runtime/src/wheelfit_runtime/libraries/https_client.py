@@ -36,7 +36,7 @@ _CHUNK_SIZE = 1 << 16
 _MAX_SIZE = 8 << 30
 """The most bytes of a body whose size was not announced."""
 _MIN_RATE = 1000
-"""Bytes a second; a server that is slower, for longer than it may be silent, is too slow."""
+"""Bytes a second, on average; checked after the seconds for which a server may be silent."""
 _RETRY_DELAY = 0.3
 """Seconds before the second attempt; before later ones, a multiple of it."""
 _MAX_RETRY_DELAY = 30.0
@@ -278,7 +278,8 @@ def _require_https(url: str, *, loopback_allowed: bool = True) -> None:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError:
-        # An unquoted "/" or "?" in a password ends the host, so `safe_url` would see no login.
+        # Drop all before the last "@": if a password has an unquoted "/" or "?", `safe_url` takes
+        # it for a path, and would show it.
         where = safe_url(url.rpartition("@")[2])
         raise UserError("this is not a valid URL", where=where) from None
     is_loopback = parts.scheme == "http" and parts.hostname in _LOOPBACK

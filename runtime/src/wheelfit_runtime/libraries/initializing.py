@@ -149,7 +149,7 @@ def initialize(
             warnings = request.warnings()
             loaded = _LOADED[key] = _load(request, scope, several_majors=several_majors)
             if request.lock is not None:
-                warnings = request.warnings(loaded.version)  # the lock decided on it
+                warnings = request.warnings(loaded.version)  # which the lock decided
     except Exception as error:
         from wheelfit_runtime.errors import WheelfitError
 

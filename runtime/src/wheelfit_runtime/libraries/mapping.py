@@ -100,6 +100,7 @@ def load(
     mode = ctypes.RTLD_GLOBAL if scope == "global" else ctypes.RTLD_LOCAL
     paths = {library.soname: _path_of(request.store, library) for library in selection.libraries}
     mapped = _mapped_files()
+    # Files from elsewhere, by name: loaded already, loaded instead of others, or needed by others.
     foreign_paths: dict[str, str] = {}
     if any(path.rpartition("/")[2].startswith(selection.stems) for path in mapped):
         foreign_paths = _loaded_from_elsewhere(request, paths, several_majors=several_majors)
@@ -139,6 +140,7 @@ def _loaded_from_elsewhere(
     libraries = [loaded_libraries.read_library(path) for path in paths.values()]
     mapped = loaded_libraries.read_mapped()
     conflicts = loaded_libraries.find_conflicts(libraries, mapped)
+    # "warn" is the level of another major version, "error" that of another build of a name.
     other_majors = [conflict for conflict in conflicts if conflict.level == "warn"]
     if other_majors and not several_majors:
         raise EnvironmentUnavailable(
@@ -149,7 +151,8 @@ def _loaded_from_elsewhere(
             "only what has the same name in both",
         )
     same_names = [conflict for conflict in conflicts if conflict.level == "error"]
-    if same_names and (other_majors or "." in request.version):
+    accepts_any_minor = "." not in request.version  # then another build will do
+    if same_names and (other_majors or not accepts_any_minor):
         raise EnvironmentUnavailable(
             f"{request} was requested, but other builds of its libraries are already loaded",
             code="another-library-loaded",

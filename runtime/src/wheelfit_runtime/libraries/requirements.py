@@ -32,8 +32,9 @@ def span_of(
 ) -> Span:
     """Return the versions that may be chosen.
 
-    A driver runs all minor versions of its own major version and of older ones, but compiles
-    PTX of no newer toolkit than its own (P-91, P-92): a major version is capped by the driver.
+    A driver runs the machine code of all minor versions of its own major version and of older ones.
+    It compiles PTX only of toolkits up to its own version (P-91, P-92). Therefore a request of a
+    major version alone can be limited to the driver's version.
 
     :param cap_to_driver: whether a major version alone is limited to the driver's version.
     :raises UserError: it is not a version.

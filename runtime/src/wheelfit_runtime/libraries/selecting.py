@@ -35,7 +35,8 @@ def choose(
     """Return the libraries to load, fetching missing ones.
 
     :param previous: the previous selection, if there is one; it may be incomplete or damaged.
-    :param problem: the loader's reason against it; None: it was not loaded.
+    :param problem: the error of the system's loader for the previous selection; None: it was not
+        tried.
     :raises EnvironmentUnavailable: ``library-not-loadable``; the loader refuses undamaged files.
     :raises WheelfitError: the libraries are not available; the class is the reason.
     """
@@ -85,8 +86,8 @@ def _select(request: LibraryRequest, progress: Progress, damaged: frozenset[str]
                 return reusable
         if request.is_offline and request.lock is None:
             return _stored(request, span, damaged)
-        may_be_old = not (damaged or request.is_prefetch or request.lock is not None)
-        if may_be_old and not is_writable(request.store):
+        may_use_stored = not (damaged or request.is_prefetch or request.lock is not None)
+        if may_use_stored and not is_writable(request.store):
             # Newer versions could not be stored anyway, as in a container image.
             with suppress(NotInStore):
                 return _stored(request, span, damaged)
@@ -97,7 +98,7 @@ def _select(request: LibraryRequest, progress: Progress, damaged: frozenset[str]
             selection = fetch_selection(request, machine, projects, span, progress, damaged)
         except (NetworkError, StoreUnavailable):
             # Without a network or space, stored libraries may suffice.
-            if may_be_old:
+            if may_use_stored:
                 with suppress(NotInStore):
                     return _stored(request, span, damaged)
             raise
@@ -112,7 +113,10 @@ def _write_selection(request: LibraryRequest, selection: Selection) -> None:
 
 
 def _reusable(request: LibraryRequest, span: Span, damaged: frozenset[str]) -> Selection | None:
-    """Return a selection that another process wrote, or one for a driver with the same versions."""
+    """Return the selection that another process wrote, or one with the same span of versions.
+
+    The latter was made for another driver.
+    """
     known_selection = read_selection(request.store, request.selection_name, request.fingerprint)
     if known_selection is None and request.lock is None:
         key = (request.family.name, request.components, str(span), False)

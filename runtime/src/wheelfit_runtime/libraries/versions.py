@@ -109,10 +109,12 @@ def _satisfies_clause(version: Version, clause: str) -> bool:
         raise InvalidPage(f"the metadata of a library has an invalid version: {clause[:100]!r}")
     operator = match[1]
     if match[3] or operator == "~=":
-        # `==1.2.*` compares the first two numbers as written, with zeros.
+        # `==1.0.*` compares two numbers: those in the clause, and those of the version, to which
+        # zeros are added if it has fewer.
         length = len(match[2].split(".")) - (operator == "~=")
         prefix = tuple(int(part) for part in match[2].split("."))[:length]
-        has_prefix = (*version, *(0,) * length)[:length] == prefix
+        padded = (*version, *(0,) * length)
+        has_prefix = padded[:length] == prefix
         return not has_prefix if operator == "!=" else has_prefix and version >= bound
     return {
         "===": version == bound,

@@ -74,9 +74,9 @@ class Implementation(NamedTuple):
     """Higher ones come first, before properties count."""
     distribution: str = ""
     """The installed distribution, such as ``spam-cu12``; empty if not stated."""
-    requirements: tuple[Feature, ...] = ()
+    single_valued_features: tuple[Feature, ...] = ()
     """Declared features of which a process can have only one value."""
-    ranks: tuple[Property, ...] = ()
+    ranked_features: tuple[Property, ...] = ()
     """Declared features that every machine supports, with their values, best first."""
     where: str = ""
     """The path of the file."""
@@ -198,7 +198,7 @@ def _parse(document: object, where: str) -> Implementation | KnownGroup:
     group = _name(document, "group")
     if "implementation" not in document:
         return KnownGroup(group, _known_implementations(document))
-    requirements, ranks = _dimensions(document)
+    single_valued_features, ranked_features = _dimensions(document)
     return Implementation(
         group,
         _name(document, "implementation"),
@@ -206,8 +206,8 @@ def _parse(document: object, where: str) -> Implementation | KnownGroup:
         _properties(document),
         _number(document, "priority", -MAX_PRIORITY, MAX_PRIORITY, default=0),
         _text(document, "distribution") if "distribution" in document else "",
-        requirements,
-        ranks,
+        single_valued_features,
+        ranked_features,
         where,
     )
 
@@ -252,7 +252,7 @@ def _dimensions(document: dict[str, Any]) -> tuple[tuple[Feature, ...], tuple[Pr
     dimensions = document.get("dimensions", {})
     if not isinstance(dimensions, dict) or len(dimensions) > MAX_ITEMS:
         raise InvalidDeclaration("dimensions is not an object, or too large")
-    requirements, ranks = [], []
+    single_valued, ranked = [], []
     for text, kind in dimensions.items():
         match = _FEATURE.fullmatch(text)
         if match is None:
@@ -261,14 +261,14 @@ def _dimensions(document: dict[str, Any]) -> tuple[tuple[Feature, ...], tuple[Pr
             )
         feature = Feature(match[1], match[2])
         if kind == REQUIREMENT:
-            requirements.append(feature)
+            single_valued.append(feature)
         elif isinstance(kind, list) and 0 < len(kind) <= MAX_ITEMS and all(map(_is_value, kind)):
-            ranks.append(Property(feature, tuple(kind)))
+            ranked.append(Property(feature, tuple(kind)))
         else:
             raise InvalidDeclaration(
                 f"dimensions: {text} is neither {REQUIREMENT!r} nor a list of values"
             )
-    return tuple(requirements), tuple(ranks)
+    return tuple(single_valued), tuple(ranked)
 
 
 def _is_value(value: object) -> bool:

@@ -108,12 +108,14 @@ class EvidenceGatherer:
             for value in (*process.loaded_values, *claimed)
             if not mixed & {"all", value.dimension}
         )
-        requirements = {
-            feature for implementation in implementations for feature in implementation.requirements
+        single_valued = {
+            feature
+            for implementation in implementations
+            for feature in implementation.single_valued_features
         }
         judgements = []
         for implementation in implementations:
-            judgement = judge(implementation, process.detections, loaded_values, requirements)
+            judgement = judge(implementation, process.detections, loaded_values, single_valued)
             claims = {
                 dimension: values
                 for dimension, values in judgement.claims.items()

@@ -209,15 +209,15 @@ def _import_group(group: str) -> dict[str, Any]:
             __import__(group)
         load(group)
     except NoImplementation as error:
-        # If an implementation was forced, only the error of its import matters.
+        # A failed import, as of a forced implementation, matters more than other reasons.
         reasons: list[Any] = [detail["reasons"] for detail in error.details]
-        failed = [
+        import_errors = [
             reason
             for reason_list in reasons
             for reason in reason_list
             if reason.startswith("cannot be loaded")
         ]
-        return _outcome("not loadable", "; ".join(failed) or error.message)
+        return _outcome("not loadable", "; ".join(import_errors) or error.message)
     except BaseException as error:  # noqa: BLE001 - a program would end with any exception
         return _outcome("raised", f"{type(error).__name__}: {error}".rstrip(": "))
     from wheelfit_runtime.loader.loading import explain

@@ -67,14 +67,12 @@ def export(module: ModuleType, into: str) -> None:
     names = [name for name in source_names if name[:1] != "_"] if public is None else list(public)
 
     def is_hidden(name: str) -> bool:
-        # A submodule of the package itself has precedence over a submodule of the implementation.
+        # A submodule of the implementation is hidden by one of the package itself.
         submodule = sys.modules.get(f"{module.__name__}.{name}")
-        return (
-            submodule is not None
-            and submodule is source_names.get(name)
-            and "__path__" in target_names
-            and find_module(f"{into}.{name}", target_names["__path__"], skip=_FINDER) is not None
-        )
+        is_submodule = submodule is not None and submodule is source_names.get(name)
+        if not is_submodule or "__path__" not in target_names:
+            return False
+        return find_module(f"{into}.{name}", target_names["__path__"], skip=_FINDER) is not None
 
     def get_lazily(name: str) -> object:
         # Names that the implementation adds later; dunder names are not exported.
@@ -88,14 +86,14 @@ def export(module: ModuleType, into: str) -> None:
         return sorted({*target_names, *names})
 
     getter = target_names.get("__getattr__")
-    # A package that is imported again has `get_lazily` already.
-    needs_getter = getter is None or getattr(getter, "__module__", "") == __name__
+    # If the package is imported again, it may have the `get_lazily` of the first time.
+    has_own_getter = getter is not None and getattr(getter, "__module__", "") != __name__
     for name in names:
-        # A name on demand stays on demand, unless the package has a `__getattr__` of its own.
-        copies_now = name in source_names or not needs_getter
+        # A name that exists on demand only is left to `get_lazily`, if that can be used.
+        copies_now = name in source_names or has_own_getter
         if copies_now and name not in target_names and not is_hidden(name):
             setattr(other, name, getattr(module, name))
-    if needs_getter:
+    if not has_own_getter:
         other.__getattr__ = get_lazily  # type: ignore[method-assign]
     target_names.setdefault("__all__", names)
     target_names.setdefault("__dir__", all_names)
@@ -148,9 +146,11 @@ class SubmoduleFinder:
             return _alias_spec(fullname, f"{parent_name}.{last}")
         if not self._is_below(parent):
             return None
-        # A module with a second name keeps the first one in `__name__`.
-        name = getattr(sys.modules.get(parent), "__name__", parent)
-        return None if name == parent else _alias_spec(fullname, f"{name}.{last}")
+        # `parent` may be a second name of a module; its `__name__` is the first one.
+        real_parent = getattr(sys.modules.get(parent), "__name__", parent)
+        if real_parent == parent:
+            return None
+        return _alias_spec(fullname, f"{real_parent}.{last}")
 
     def _is_below(self, name: str) -> bool:
         # A copy, as other threads may add to it.

@@ -184,7 +184,8 @@ def _conflict(wanted: Library, mapped: Library) -> Conflict | None:
             return None
         reason = f"{wanted.path} was replaced after this process had loaded it"
         return Conflict("error", wanted, mapped, reason)
-    # The SONAME of a removed file is unknown, but its name begins with it.
+    # The SONAME of a replaced file is unknown, but its file name is the SONAME, maybe with further
+    # parts: libx.so.1.2 has libx.so.1, and libx.so.12 has not.
     has_same_name = wanted.soname and (
         mapped.soname == wanted.soname
         or (mapped.replaced and f"{mapped.name}.".startswith(f"{wanted.soname}."))

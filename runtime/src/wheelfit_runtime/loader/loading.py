@@ -55,7 +55,7 @@ def import_or_remove(name: str) -> ModuleType:
         try:
             return _imported(name)
         except BaseException as error:
-            if name in sys.modules:  # another thread imports it
+            if name in sys.modules:  # not left by this import: another thread imports it
                 raise
             _remove_submodules(name)
             if pause is None or not is_deadlock(error):
@@ -93,7 +93,7 @@ def _remove_submodules(name: str) -> None:
     """Remove the submodules of a module from ``sys.modules``, under all their names."""
     start = f"{name}."
     modules = dict(sys.modules)
-    # Another package's module may have a second name here; keep it.
+    # A module of another package may have a second name here: remove only that name.
     submodule_ids = {
         id(module)
         for full_name, module in modules.items()
@@ -169,7 +169,7 @@ class Loader:
 
     def module_of(self, group: str) -> str:
         """Return the name of the implementation of a group, also while this thread imports it."""
-        # Another thread may take the choice back while this one imports it.
+        # Not from `_choices`: another thread may withdraw the choice during this import.
         name = self._importing().get(group)
         if name:
             return name
@@ -202,7 +202,7 @@ class Loader:
 
     def _import_best(self, group: str) -> ModuleType:
         cause: Exception | None = None
-        leftover = ""
+        leftover = ""  # a module imported for a choice that another thread withdrew
         while True:
             try:
                 with self._lock:
@@ -211,7 +211,7 @@ class Loader:
                 remove_modules(leftover)
                 raise
             name = choice.module
-            if name != leftover:
+            if name != leftover:  # the new choice is another one
                 remove_modules(leftover)
                 leftover = ""
             self._importing()[group] = name
@@ -231,7 +231,7 @@ class Loader:
             warnings: list[str] = []
             with self._lock:
                 if self._choices.get(group) is not choice:
-                    # Another thread failed to import it and took the choice back. Here the import
+                    # Another thread failed to import it and withdrew the choice. Here the import
                     # succeeded, so decide again, without that failure.
                     self._failed.pop((group, choice.name), None)
                     leftover = name
@@ -271,14 +271,15 @@ class Loader:
             for key in [key for key in self._failed if key[0] == group]:
                 del self._failed[key]  # an import may be tried again after a repair
             raise no_implementation_error(group, evidence) from cause
-        # For a forced implementation, these may be other values than it claims.
+        # A forced implementation may claim other values than the agreed ones.
         agreed = {
             dimension: value
             for dimension, value in made_plan.agreed.items()
             if dimension in judgement.claims
         }
         for loaded_value in evidence.loaded_values:
-            # Loaded values that it claims stay agreed if the group that loaded them fails later.
+            # A loaded value that the implementation claims stays agreed, even if the import of the
+            # group that loaded it fails later.
             if loaded_value.value in judgement.claims.get(loaded_value.dimension, ()):
                 agreed.setdefault(loaded_value.dimension, loaded_value.value)
         implementation = judgement.implementation

@@ -28,7 +28,8 @@ _PROCESSOR_OFFSET = 100_000
 _OTHER_OFFSET = 200_000
 """Added to ranks: accelerators come first, then processors, then other namespaces by name."""
 _AFTER_ALL_RANKS = 1_000_000
-"""Ends the ranks in a key: of two keys with equal ranks so far, the longer comes first."""
+"""Ends the ranks in a key, so that of two keys that begin alike, the one with more ranks comes
+first: the implementation that requires more properties."""
 _MAX_COMBINATIONS = 1024
 """Enough for all known dimensions; with more combinations the best plan may be missed."""
 _MAX_VALUES = 16
@@ -86,21 +87,21 @@ def judge(
     implementation: Implementation,
     detections: Mapping[str, Detection],
     loaded: Sequence[LoadedValue] = (),
-    requirements: Iterable[Feature] = (),
+    single_valued_features: Iterable[Feature] = (),
 ) -> Judgement:
     """Return the verdict of machine and process on an implementation, with its rank.
 
     :param loaded: the values of shared dimensions that the process has already.
-    :param requirements: features that some declaration limits to one value in a process.
+    :param single_valued_features: features that some declaration limits to one value in a process.
     """
-    own_requirements = frozenset((*requirements, *implementation.requirements))
-    ranks = {property_.feature: property_.values for property_ in implementation.ranks}
+    single_valued = frozenset((*single_valued_features, *implementation.single_valued_features))
+    ranked = {property_.feature: property_.values for property_ in implementation.ranked_features}
     reasons: list[str] = []
     preferences: list[tuple[int, str, int, str, int]] = []
     claims: dict[str, tuple[str, ...]] = {}
     claimed_by: dict[str, str] = {}
-    namespaces: set[str] = set()
-    has_hardware = True
+    unsupported_namespaces: set[str] = set()
+    has_hardware = True  # for all unsupported properties
     for property_ in implementation.properties:
         row = _SHARED_REQUIREMENTS.get(property_.feature)
         namespace = property_.feature.namespace
@@ -108,29 +109,27 @@ def judge(
         if row is not None:
             claims[row.name] = _claimed(property_, row)
             claimed_by[row.name] = namespace
-        elif property_.feature in own_requirements and detection is None:
+        elif property_.feature in single_valued and detection is None:
             claims[str(property_.feature)] = property_.values
             claimed_by[str(property_.feature)] = namespace
         if detection is None:
             # Properties that only describe a build are supported by every machine.
-            declared_values = ranks.get(property_.feature)
+            declared_values = ranked.get(property_.feature)
             is_descriptive = (
-                declared_values is not None
-                or row is not None
-                or property_.feature in own_requirements
+                declared_values is not None or row is not None or property_.feature in single_valued
             )
             if not is_descriptive:
                 reasons.append(f"no provider detects {property_.feature}")
-                namespaces.add(namespace)  # not the fault of the hardware
+                unsupported_namespaces.add(namespace)  # not the fault of the hardware
             elif declared_values is not None and not set(property_.values) & set(declared_values):
                 reasons.append(f"needs {property_}, which is none of the values it declares")
-                namespaces.add(namespace)
+                unsupported_namespaces.add(namespace)
             else:
                 preferences.append(_preference(property_, 0, declared_values or ()))
             continue
         if reason := why_unsupported(property_, detection):
             reasons.append(reason)
-            namespaces.add(namespace)
+            unsupported_namespaces.add(namespace)
             has_hardware &= _has_hardware_for(property_, detection)
         else:
             names = [feature.name for feature in detection.features]
@@ -138,7 +137,7 @@ def judge(
             preferences.append(_preference(property_, index, detection.features[index].values))
     conflicts = _conflicts(claims, loaded)
     reasons += conflicts.values()
-    namespaces.update(claimed_by[dimension] for dimension in conflicts)
+    unsupported_namespaces.update(claimed_by[dimension] for dimension in conflicts)
     sort_key = (
         -implementation.priority,
         *sorted(preferences),
@@ -150,7 +149,7 @@ def judge(
         tuple(reasons),
         sort_key,
         claims,
-        suitable_hardware=frozenset(namespaces) if has_hardware else frozenset(),
+        suitable_hardware=frozenset(unsupported_namespaces if has_hardware else ()),
     )
 
 
@@ -187,9 +186,9 @@ def _has_hardware_for(property_: Property, detection: Detection) -> bool:
     values = set(property_.values)
     devices = [device for device in detection.devices if device.feature == property_.feature.name]
     if property_.feature in _SHARED_REQUIREMENTS and not values & set(supported):
-        # The driver is too old, but is to blame only if every device could run the build.
+        # The driver is too old. It is the only cause if every device could run the build.
         return all(values & device.values for device in devices)
-    # One of several devices may limit the others.
+    # Otherwise one of several devices may limit the others.
     return any(values & device.values for device in devices)
 
 
@@ -333,7 +332,7 @@ def _dimensions(
     dimensions = {}
     for dimension in sorted(served_groups):
         descending = sorted(served_groups[dimension], key=_natural_key, reverse=True)
-        # The best values, in descending order again.
+        # Keep only the values with the best scores; their order stays descending.
         kept_values = sorted(descending, key=lambda value: score(dimension, value), reverse=True)[
             :_MAX_VALUES
         ]

@@ -119,7 +119,9 @@ def _detect_nvidia(view: SystemView, *, devices: bool) -> Detection:
 def _usable_bounds(
     detection: Detection, driver: NvidiaDriver, view: SystemView
 ) -> Iterator[DeviceValues]:
-    """Yield the lower bounds whose CUDA majors have code for a GPU; none if all have it (P-95).
+    """Yield one entry: the lower bounds of the CUDA majors with code for at least one GPU (P-95).
+
+    Nothing if all majors have code for one.
 
     :param driver: with GPUs if they were requested; else the ids of the kernel's GPUs are used.
     """
@@ -138,6 +140,7 @@ def _usable_bounds(
     unusable_majors = set.intersection(*(majors for _, majors in gpus)) if gpus else set()
     bounds = detection.values_of(_LOWER_BOUND)
     if unusable_majors and bounds:
+        first_unusable = min(unusable_majors)  # later majors drop further GPUs
         yield DeviceValues(
             _LOWER_BOUND,
             ", ".join(dict.fromkeys(name for name, _ in gpus)),
@@ -145,7 +148,7 @@ def _usable_bounds(
             frozenset(
                 value
                 for value in (*bounds, *cuda_values.every_bound())
-                if int(value.partition(".")[0]) < min(unusable_majors)
+                if int(value.partition(".")[0]) < first_unusable
             ),
         )
 

@@ -101,7 +101,7 @@ def read_documents(paths: Iterable[object], folders: Iterable[str]) -> list[Docu
             documents.append(document)
     except (InvalidDeclaration, ValueError, RecursionError, StopIteration, TypeError):
         return None
-    except SystemError:  # the scanner of Python 3.11 finds an error, and json is not imported
+    except SystemError:  # Python 3.11's scanner cannot raise JSONDecodeError without json
         return None
     return None if problems else documents
 

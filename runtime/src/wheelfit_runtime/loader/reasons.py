@@ -28,7 +28,7 @@ def choice_warnings(chosen: Judgement, evidence: Evidence) -> tuple[str, ...]:
     unusable = [
         judgement
         for judgement in evidence.judgements_of(implementation.group)
-        if _is_lost(judgement, chosen)
+        if _is_worth_a_warning(judgement, chosen)
     ]
     if unusable and not chosen.is_forced:
         text = ", ".join(
@@ -40,16 +40,15 @@ def choice_warnings(chosen: Judgement, evidence: Evidence) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def _is_lost(judgement: Judgement, chosen: Judgement) -> bool:
-    """Return whether an implementation could be usable here, and better than the chosen one."""
+def _is_worth_a_warning(judgement: Judgement, chosen: Judgement) -> bool:
+    """Return whether an implementation failed, or could be better than the chosen one here."""
     used_namespaces = {
         property_.feature.namespace for property_ in chosen.implementation.properties
     }
-    # Such as one for a GPU that is there, but whose driver is too old.
-    is_better = judgement.implementation.priority >= chosen.implementation.priority
-    return judgement.has_failed or (
-        is_better and bool(judgement.suitable_hardware - used_namespaces)
-    )
+    # As for a GPU that the chosen one does not use, and whose driver is too old.
+    has_unused_hardware = bool(judgement.suitable_hardware - used_namespaces)
+    is_preferred = judgement.implementation.priority >= chosen.implementation.priority
+    return judgement.has_failed or (is_preferred and has_unused_hardware)
 
 
 def no_implementation_error(group: str, evidence: Evidence) -> NoImplementation:

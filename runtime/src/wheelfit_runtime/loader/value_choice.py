@@ -12,13 +12,13 @@ must all be met, as in a variant::
         default="kernels.bin",
     )
 
-If several conditions hold, the one that *specialises* all others is chosen. If there is none, the
-conditions that no other specialises must have the same value; otherwise the table is ambiguous,
-which is an error. A condition specialises another one if both hold, and
+If several conditions hold, the one that *specialises* all others is chosen. If none does, all
+conditions that no other one specialises must lead to the same value; otherwise the table is
+ambiguous, which is an error. A condition specialises another one if both hold, and
 
 - it names every feature of the other;
-- its best supported value of each of these features comes no later in the provider's order (``v4``
-  before ``v3``);
+- for each of these features, its best supported value is equal or better: the provider lists better
+  values first (``v4`` before ``v3``);
 - it has a further feature, a better value, or fewer alternatives.
 
 In the example, both conditions hold on a machine with level v4; the first one specialises the
@@ -182,9 +182,9 @@ class Cases(Generic[Value]):
                 pair = (case, other)
                 if _is_same(case.value, other.value) or _are_never_ambiguous(case, other):
                     continue
-                # A third case that holds wherever both do, and specialises both, resolves the
-                # ambiguity. If all three name the same features, it does not specialise a case
-                # with the same best value, since it has more alternatives.
+                # A third case resolves the ambiguity if it holds wherever both do, and specialises
+                # both. With the features of both it does, unless both name the same features: then
+                # it has more alternatives, and specialises no case with the same best value.
                 if case.features == other.features or not any(
                     third.features == case.features | other.features
                     and _names_all_of(third, case)
@@ -308,13 +308,14 @@ def _specialises(
 ) -> bool:
     """Return whether a case specialises another on a machine where both hold."""
     case_ranks, other_ranks = ranks[case.condition], ranks[other.condition]
-    if case is other or not _is_no_worse(case_ranks, other_ranks):
+    if case is other or not _is_at_least_as_good(case_ranks, other_ranks):
         return False
-    return not _is_no_worse(other_ranks, case_ranks) or _has_no_further_values(case, other)
+    is_better = not _is_at_least_as_good(other_ranks, case_ranks)
+    return is_better or _has_no_further_values(case, other)
 
 
-def _is_no_worse(ranks: Mapping[Feature, int], other_ranks: Mapping[Feature, int]) -> bool:
-    """Return whether a case has all features of another one, with values that are no worse."""
+def _is_at_least_as_good(ranks: Mapping[Feature, int], other_ranks: Mapping[Feature, int]) -> bool:
+    """Return whether a case has all features of another one, with equal or better values."""
     return all(feature in ranks and ranks[feature] <= rank for feature, rank in other_ranks.items())
 
 

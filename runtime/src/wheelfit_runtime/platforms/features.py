@@ -105,7 +105,8 @@ class Detection(NamedTuple):
     evidence: tuple[Evidence, ...] = ()
     warnings: tuple[str, ...] = ()
     devices: tuple[DeviceValues, ...] = ()
-    """One entry per device on which every chosen wheel must run; empty: no narrowing."""
+    """The values per device where devices differ: every chosen wheel must run on all of them.
+    Empty: `features` apply to all devices."""
     step: str = ""
     """The deciding one of the six steps, for programs; ``docs/reference/json.md`` lists them."""
     version: str = ""

@@ -1,9 +1,9 @@
 """The parts of preset names, which families parse and lists show.
 
 A family of accelerators has a module ``presets`` with `read(part, rest)`, which returns an
-`Accelerator`, and `lines()`, which yields a `PresetLine` for each known device. That of a family of
-processors has ``PROCESSORS`` by name, and `detect(cpu, system)`, which returns its provider's
-detection.
+`Accelerator`, and `lines()`, which yields a `PresetLine` for each known device. For a family of
+processors, that module has ``PROCESSORS`` by name, and `detect(cpu, system)`, which returns its
+provider's detection.
 """
 
 from __future__ import annotations

@@ -260,7 +260,7 @@ def _platform(
     if processors:
         processor = processor_rows()[processors[0].removeprefix("cpu-")]
         candidates = [platform for platform in choices if _can_have(PLATFORMS[platform], processor)]
-        if not candidates:
+        if not candidates:  # only beside an accelerator: each processor has a platform
             raise _contradiction(
                 f"there is no {accelerators[0].name} beside {processors[0]}",
                 name,

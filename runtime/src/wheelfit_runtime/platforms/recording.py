@@ -335,7 +335,7 @@ def record(folder: Path, machine: Machine, *, description: str = "") -> tuple[st
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
         new_folder = Path(temporary, "made")
-        # From the machine itself, as the view does not read the name of the host.
+        # `machine.view` has the name of the host, to be removed; `view` never read it.
         scrubber = Scrubber.of(machine.view, view.files)
         _write(new_folder, view, answers, scrubber, _machine_toml(view, description))
         write_expected(new_folder)

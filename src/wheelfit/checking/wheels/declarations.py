@@ -99,7 +99,10 @@ def _content_findings(
             message = f"it names {declaration.distribution}, but the wheel belongs to {own_name}"
             yield location.finding(checks.WRONG_DISTRIBUTION, message, path="distribution")
         # Features that the declaration itself defines are in no vocabulary.
-        own_features = {*declaration.requirements, *(rank.feature for rank in declaration.ranks)}
+        own_features = {
+            *declaration.single_valued_features,
+            *(ranked.feature for ranked in declaration.ranked_features),
+        }
         required = (
             property_
             for property_ in declaration.properties

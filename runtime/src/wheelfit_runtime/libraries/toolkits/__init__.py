@@ -18,7 +18,7 @@ class Component:
     :param libraries: the prefixes of the files to load.
     :param extra: the extra of the family's metapackage that pins it, or extras by major version;
         empty: the metapackage does not pin it.
-    :param specifier: its versions, whatever the version of the family; None: those of the family.
+    :param specifier: its versions, if they do not depend on the family's version; None: they do.
     :param has_version_of_family: whether its major and minor version are those of the family.
     :param needs: other required components; with ``13:`` before one, in that major version only.
     """

@@ -45,7 +45,7 @@ FAMILY = LibraryFamily(
             "nvjitlink",
             has_version_of_family=True,
         ),
-        # cuBLAS loads NVRTC by name on first use, so NVRTC must be loaded before.
+        # cuBLAS 12 and 13 load NVRTC by name on first use, so NVRTC must be loaded before.
         "cublas": Component(
             _in_toolkit("nvidia-cublas"),
             ("libcublasLt.so", "libcublas.so"),

@@ -115,8 +115,8 @@ _CLONE = {"x86_64": 56, "aarch64": 220}
 def clone_into_namespaces(user: int, group: int) -> tuple[int, bool]:
     """Fork into new namespaces of processes, network, IPC, mounts, and users.
 
-    Root may make the others where it may make none of users. The child is the first process of its
-    namespace: when it ends, all others are killed by the kernel.
+    Where no namespace of users is allowed, root can make the others alone. The child is the first
+    process of its namespace: when it ends, the kernel kills all others there.
 
     :return: the result of ``fork``, and whether there is a namespace of users.
     :raises Refused: the kernel, or the container around, does not allow it.
@@ -185,7 +185,8 @@ _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 _MAKE_CHAR, _MAKE_BLOCK = 1 << 6, 1 << 11
 _IOCTL_DEV = 1 << 15
 _FIRST_UNKNOWN_RIGHT = {1: 1 << 13, 2: 1 << 14, 3: 1 << 15, 4: 1 << 15, 5: 1 << 16}
-"""By version of Landlock: the first right on files that it does not know."""
+"""By version of Landlock: the bit of the first right on files that it does not know; it knows the
+bits below."""
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
 _TRUNCATE = 1 << 14
 _ON_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
@@ -291,8 +292,8 @@ def restrict_calls(protected: Iterable[int], hand_over: Callable[[int], None]) -
 
     They fail as for lack of permission, so that a plugin sees an ordinary error. Starting a program
     is allowed, since vendors' tools are programs; the same limits hold for it. The kernel asks the
-    supervisor (see `read_request`) before a process is started, or memory is made that no process
-    is charged with: neither can then grow faster than the supervisor can end them.
+    supervisor (see `read_request`) before it starts a process, or creates shared memory, which no
+    limit counts. So neither can grow faster than the supervisor can end the processes.
 
     :param protected: processes that may get no signal; signals to their groups, or to all
         processes, are refused too.
@@ -347,8 +348,8 @@ def _install(program: bytes, flags: int) -> int:
 def read_request(listener: int) -> tuple[bytes, int | None] | None:
     """Read a request of the kernel: its id, and the bytes of memory to share.
 
-    The bytes are None where a process would be started; all is None where the calling process was
-    killed meanwhile.
+    :return: None if the calling process was killed meanwhile. If the request is to start a process,
+        only the bytes are None.
     """
     import fcntl  # not on Windows
 

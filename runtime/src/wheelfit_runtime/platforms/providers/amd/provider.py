@@ -51,7 +51,8 @@ def _find(view: SystemView, overridden: Mapping[str, tuple[str, ...]]) -> Detect
     amd_overrides = _read_overrides(view.environ)
     if amd_overrides.is_off:
         return answer(NAMESPACE, evidence=amd_overrides.evidence)._replace(status=Status.DISABLED)
-    if _GFX in overridden:  # warnings about detected GPUs would have no effect
+    if _GFX in overridden:
+        # As if AMD's variable had the names, so that nothing warns about the GPUs they replace.
         amd_overrides = amd_overrides._replace(names=overridden[_GFX])
     # If all values are overridden, detection has nothing to add.
     is_known = overridden.keys() == set(_ORDER) or amd_overrides.is_complete

@@ -186,7 +186,8 @@ def parse_npu_smi(answer: Answer) -> NpuTable:
         if len(cells) < 4 or cells[0]:
             continue
         match = _SMI_NAME.fullmatch(cells[1])
-        if match is None or not cells[2][:1].isalpha() or (is_below_a_card and match[2].isdigit()):
+        has_health = cells[2][:1].isalpha()  # as OK
+        if match is None or not has_health or (is_below_a_card and match[2].isdigit()):
             is_below_a_card = False
             continue
         cards[AscendCard(int(match[1]), match[2])] = None

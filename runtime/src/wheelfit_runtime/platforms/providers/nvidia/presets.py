@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 CUDA_NEWEST: Mapping[int, int] = {
-    toolkit.major: toolkit.minor for toolkit in sorted(tables.PTX_OF_TOOLKIT)
+    # Of each major, the last row stays.
+    toolkit.major: toolkit.minor
+    for toolkit in sorted(tables.PTX_OF_TOOLKIT)
 }
 """The newest minor of each CUDA major; the last major may get newer ones."""
 
@@ -144,7 +146,9 @@ def _cuda_version(part: str, text: str) -> Capability:
     version = Capability(int(match[1]), int(match[2]))
     oldest, newest = min(CUDA_NEWEST), max(CUDA_NEWEST)
     last = CUDA_NEWEST.get(version.major)
-    if text != str(version) or version.major < oldest or version.major > newest + 2:
+    has_leading_zeros = text != str(version)
+    is_possible = oldest <= version.major <= newest + 2  # two majors ahead of the tables
+    if has_leading_zeros or not is_possible:
         raise unknown_preset(part, f"CUDA {oldest}.0 to {newest}.{CUDA_NEWEST[newest]} are known")
     if last is not None and version.major < newest and version.minor > last:
         raise unknown_preset(part, f"the last CUDA {version.major} is {version.major}.{last}")

@@ -201,7 +201,7 @@ class _Overrides:
             # A known version makes a failure irrelevant.
             driver = driver._replace(cuda_version=self.version, broken=False)
         if self.capability is not None:
-            # Without a driver a device alone supports nothing.
+            # This GPU has no effect without the version of a driver.
             driver = driver._replace(gpus=(NvidiaGpu(0, "", self.capability),))
         return driver._replace(evidence=(*evidence, *driver.evidence))
 

@@ -165,5 +165,5 @@ OLDEST_CUDA = record.OLDEST_CUDA
 NEWEST_CUDA = Capability(*record.NEWEST_CUDA)
 # P-82: below this capability there is no sm_arch.
 OLDEST_CAPABILITY = Capability(5, 0)
-# P-82: the newest capability; the plugin lists the minors from 0 to this one's for each major.
+# P-82: the newest capability; for every major, the plugin lists the minors from 0 to its minor.
 NEWEST_CAPABILITY = Capability(12, 9)

@@ -42,7 +42,10 @@ def _conda_override(view: SystemView) -> tuple[str, Evidence] | None:
 
 def _override_evidence(view: SystemView) -> tuple[Evidence, ...]:
     override = _conda_override(view)
-    return () if override is None else override[1:]
+    if override is None:
+        return ()
+    _, variable = override
+    return (variable,)
 
 
 def of_level(level: str) -> Cpu:

@@ -122,7 +122,7 @@ MACOS_FLAGS: Mapping[str, str] = {
 # P-106: flags that Rosetta may list, but not translate: those of AVX's generation and newer ones.
 NOT_TRANSLATED: frozenset[str] = frozenset((*FEATURES[: FEATURES.index("rdrand")], *APPENDED))
 
-# P-107: numbers of IsProcessorFeaturePresent, which lack lahf_lm and popcnt of the levels.
+# P-107: numbers of IsProcessorFeaturePresent. lahf_lm and popcnt, which levels need, have none.
 WINDOWS_FEATURES: Mapping[int, tuple[str, ...]] = {
     3: ("mmx",),
     6: ("sse",),
