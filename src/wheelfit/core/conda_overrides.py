@@ -69,7 +69,8 @@ def overridden_target(
         in_effect.append(f"{variable}={text}")
     if not in_effect:
         return target, (), tuple(problems)
-    # All values are stated: those that platform tags imply have no release and version of a system.
+    # Every value is stated, so that none is derived from the platform tags: they do not have the
+    # release and version of the system.
     environment = dict(target.environment) | values
     described = HostFile(platforms=platforms, environment=environment)
     return described.target(target, target.name), tuple(in_effect), tuple(problems)

@@ -63,7 +63,7 @@ class Difference:
 def host_differences(left: HostFile, right: HostFile, base: Target) -> tuple[Difference, ...]:
     """Return the differences between two machines; empty if there are none.
 
-    Exchanging the machines exchanges each difference.
+    If left and right are exchanged, so are the two sides of each difference.
 
     :param base: the target in use; used where a file states nothing.
     """
@@ -140,8 +140,10 @@ def _entry_differences(
     yield Difference(f"{path} :: features", tuple(features[0]), tuple(features[1]))
     for name in sorted(features[0].keys() | features[1].keys()):
         values = [values_by_name.get(name, ()) for values_by_name in features]
-        # The presence of a flag is reported already.
-        if (values[0] and values[1]) or not {*values[0], *values[1]} <= {"on"}:
+        is_flag = {*values[0], *values[1]} <= {"on"}
+        is_on_both_sides = bool(values[0] and values[1])
+        # The difference between features, above, shows that one side lacks a flag.
+        if is_on_both_sides or not is_flag:
             yield Difference(f"{path} :: {name}", *values)
     yield Difference(f"{path} :: devices", _devices(left), _devices(right))
 

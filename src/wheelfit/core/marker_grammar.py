@@ -315,6 +315,7 @@ class _Parser:
         inner = quoted[1:-1]
         if not re.search(_ESCAPED, inner):
             return inner
+        # Each escape is replaced by an equal one for which Python does not warn.
         text = re.sub(r"\\([4-7][0-7]{2}|.)", _without_warning, quoted, flags=re.DOTALL)
         try:
             from ast import literal_eval

@@ -223,7 +223,7 @@ def wheel_document(
         table.priorities,
         providers,
         {label: properties},
-        # The static lists above are in the order of the priorities at build time.
+        # `order_static` has applied the priorities of the other namespaces to their static lists.
         {
             namespace: names
             for namespace, names in table.feature_priorities.items()
@@ -286,7 +286,7 @@ def _read(table: Mapping[str, Any]) -> ProjectTable:
             notes.append(f"{namespace}: enable-if is not written (F-56)")
     if findings.faults:
         raise InvalidDocument(findings.faults)
-    # The layout has dropped the priorities of namespaces whose list a build fills in.
+    # `parts` lacks the priorities of namespaces whose list a build fills in: read them here.
     old_priorities = priorities.read_old_priorities(document, Findings(pedantic=False))
     at_build = {name for name, item in providers.items() if isinstance(item, BuildTimeProvider)}
     return ProjectTable(
@@ -346,13 +346,15 @@ def _old_build_time(
     namespace: str, provider: Provider, table_entries: object, findings: Findings
 ) -> BuildTimeProvider | None:
     """Read the keys of old tables in place of ``build-requires`` (F-47)."""
-    # Old layouts read an entry with a plugin as a static provider without features.
+    # An entry whose plugin is not run on installation is a static provider for old layouts. Without
+    # static values it has no features.
     if not isinstance(provider, StaticProvider) or provider.features:
         return None
     values = table_entries.get(namespace) if isinstance(table_entries, Mapping) else None
     if not isinstance(values, Mapping) or not values.get("requires"):
         return None
-    if values.get("plugin-use") == "none" or "static-properties" in values:
+    is_never_run = values.get("plugin-use") == "none"
+    if is_never_run or "static-properties" in values:
         return None
     entry = entries.Entry((entries.KEY, namespace), values, findings)
     requires = entry.requires()

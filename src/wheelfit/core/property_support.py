@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
 
 _Unmet: TypeAlias = tuple[Feature, tuple[str, ...], str | None]
-"""An unmet feature, the values of which one is needed, and the device that has none of them;
-None: the whole target."""
+"""An unmet feature, its values (one of them is needed), and the device that has none of them. The
+device is None if the whole target has none."""
 
 _DETECTED = (Status.SUPPORTED, Status.NOTHING)
 
@@ -158,7 +158,8 @@ class Support(Struct, frozen=True, dict=True):
     def filter(self, properties: PropertySet) -> PropertySet:
         """Return the properties the target supports, as markers see them (F-103).
 
-        Properties that the user forbids are kept, or options could remove dependencies (F-110).
+        Those that the user forbids are among them: otherwise options could remove dependencies
+        (F-110).
         """
         return PropertySet(item for item in properties if self.supports(item))
 

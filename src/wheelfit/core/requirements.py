@@ -1,6 +1,6 @@
 """Requirements: dependency specifiers whose markers may have variables of the chosen wheel.
 
-`wheelfit.core.markers` reads the marker, and packaging the rest; it also decides whether a
+`wheelfit.core.markers` reads the marker. packaging reads the rest, and decides whether a
 requirement is valid.
 """
 
@@ -85,7 +85,7 @@ def parse_requirement(
 def marker_start(text: str) -> int | None:
     """Return the index of the semicolon before the marker; None if there is no marker.
 
-    A semicolon may be part of a URL; after a URL, a blank precedes the one of the marker.
+    A semicolon may be part of a URL. So after a URL, the marker's semicolon follows a blank.
     """
     url = _UP_TO_URL.match(text)
     if url is None:

@@ -60,7 +60,7 @@ def load(data: bytes, limits: TomlLimits = DEFAULT_LIMITS) -> dict[str, Any]:
             f"it is not UTF-8: {error.reason} ({_line_and_column(data[: error.start])})"
         ) from None
     _check_skeleton(_NO_PUNCTUATION.sub("s", _STRING_OR_COMMENT.sub("s", text)), limits)
-    import tomllib  # start-up of commands that read none
+    import tomllib  # here, so that commands that read no TOML start faster
 
     try:
         root = tomllib.loads(text)
@@ -82,8 +82,8 @@ def _line_and_column(before: bytes) -> str:
 
 
 def _check_skeleton(skeleton: str, limits: TomlLimits) -> None:
-    """Check the size and depth of a text whose parts without punctuation are an ``s``."""
-    # Blanks before a header are an ``s``, too.
+    """Check the size and depth of a text in which ``s`` replaces all that is no punctuation."""
+    # Blanks before a header are replaced by an ``s``, too.
     tables = skeleton.count("\n[") + skeleton.count("\ns[") + skeleton.count("{")
     entries = sum(skeleton.count(sign) for sign in "=,.") + 8 * tables
     if entries > limits.entries:

@@ -43,35 +43,39 @@ def remove_key(text: str, path: tuple[str, ...]) -> str:
 def _find_value(
     values: Mapping[tuple[str | int, ...], _Span], path: tuple[str, ...]
 ) -> tuple[_Span, Sequence[_Span], _Span | None] | None:
-    """Return the spans of a key's value, of values beside it, and of the inline table around them.
+    """Return the spans of a key's value, and of the inline table around it.
 
-    :return: None if the document does not have the key.
+    :return: the span of the value, those of all values in the inline table, and that of the table,
+        None if there is no inline table. None if the document does not have the key.
     """
-    inside = next((steps for steps in values if steps[: len(path)] == path), None)
-    if inside is None:
+    # With dotted keys only the values below the key have spans: the first of them is returned.
+    value_steps = next((steps for steps in values if steps[: len(path)] == path), None)
+    if value_steps is None:
         return None
-    inline_table = next(
-        (inside[:size] for size in range(len(path) - 1, 0, -1) if inside[:size] in values), None
-    )
+    tables = (path[:size] for size in range(len(path) - 1, 0, -1))
+    inline_table = next((table for table in tables if table in values), None)
     if inline_table is None:
-        return values[inside], (), None
+        return values[value_steps], (), None
     size = len(inline_table)
-    beside = [
+    spans_in_table = [
         span for steps, span in values.items() if len(steps) > size and steps[:size] == inline_table
     ]
-    return values[inside], beside, values[inline_table]
+    return values[value_steps], spans_in_table, values[inline_table]
 
 
-def _without_pair(text: str, value: _Span, beside: Sequence[_Span], braces: _Span | None) -> str:
+def _without_pair(
+    text: str, value: _Span, spans_in_table: Sequence[_Span], braces: _Span | None
+) -> str:
     """Return a document without a key and its value, whose spans `_find_value` returned."""
     first, stop = value
     if braces is None:
         end = text.find("\n", stop)
         start = text.rfind("\n", 0, first) + 1
         return text[:start] + ("" if end < 0 else text[end + 1 :])
-    before = [end for _, end in beside if end <= first]
-    if before:
-        return text[: max(before)] + text[stop:]
+    ends_before = [end for _, end in spans_in_table if end <= first]
+    if ends_before:  # a later pair is removed with the comma before it
+        return text[: max(ends_before)] + text[stop:]
+    # The first pair is removed with the comma after it.
     rest = text[stop : braces[1] - 1].lstrip().removeprefix(",")
     return text[: braces[0] + 1] + rest + text[braces[1] - 1 :]
 
@@ -85,8 +89,10 @@ def _without_empty(text: str, table: tuple[str, ...]) -> str:
         return remove_key(text, table)
     lines = text.split("\n")
     for start, end, steps in blocks_of(text):
-        following = lines[end : end + 1]
-        if steps == table and end == start + 1 and not "".join(following).strip():
+        has_only_header = end == start + 1
+        next_line = lines[end] if end < len(lines) else ""
+        # A line right below the header may be a comment about the table.
+        if steps == table and has_only_header and not next_line.strip():
             return _without_lines(text, start, end)
     return text
 
@@ -95,7 +101,11 @@ def _without_lines(text: str, start: int, end: int) -> str:
     """Return a text without some lines, and without empty lines that would be repeated."""
     lines = text.split("\n")
     del lines[start:end]
-    while start and not lines[start - 1].strip() and not "".join(lines[start : start + 1]).strip():
+
+    def is_empty(index: int) -> bool:
+        return index >= len(lines) or not lines[index].strip()
+
+    while start and is_empty(start - 1) and is_empty(start):  # keep the second of two empty lines
         start -= 1
         del lines[start]
     return "\n".join(lines)
@@ -139,16 +149,17 @@ def remove(text: str, path: tuple[str, ...], index: int) -> str:
     first, end = elements[index]
     comma = _comma(text[end : stop - 1])
     behind = end if comma is None else end + comma + 1
-    rest = text[behind : stop - 1].partition("\n")[0]
-    has_line = _stands_first(text, first) and "\n" in text[behind : stop - 1]
-    if has_line and (not rest.strip() or rest.lstrip().startswith("#")):
-        cut = text.rindex("\n", 0, first), behind + len(rest)
-    elif comma is None and index:  # the last one: the comma before it is removed
+    rest_of_line = text[behind : stop - 1].partition("\n")[0]
+    starts_line = _stands_first(text, first) and "\n" in text[behind : stop - 1]
+    ends_line = not rest_of_line.strip() or rest_of_line.lstrip().startswith("#")
+    if starts_line and ends_line:  # cut its line, with the comment
+        cut = text.rindex("\n", 0, first), behind + len(rest_of_line)
+    elif comma is None and index:  # it is the last one: cut the comma before it, too
         cut = elements[index - 1][1], end
-    else:
-        cut = first, behind + len(rest) - len(rest.lstrip(" "))
+    else:  # cut the comma and the blanks behind it, too
+        cut = first, behind + len(rest_of_line) - len(rest_of_line.lstrip(" "))
     if not (text[start + 1 : cut[0]] + text[cut[1] : stop - 1]).strip():
-        cut = start + 1, stop - 1
+        cut = start + 1, stop - 1  # only blanks and line ends are left: cut them, too
     return text[: cut[0]] + text[cut[1] :]
 
 
@@ -173,8 +184,10 @@ def create(text: str, path: tuple[str, ...], value: str, *, after: str) -> str:
         return _insert_pair(text, values[table], f"{key} = [{element}]")
     if siblings:  # dotted keys
         line = text.count("\n", 0, max(end for _, end in siblings)) + 1
-        above = [steps for at, steps in headers if at <= line]
-        prefix = ".".join(map(key_in_toml, table[len(above[-1]) if above else 0 :]))
+        headers_above = [steps for at, steps in headers if at <= line]
+        # The new key is relative to the last header above it.
+        size_of_header = len(headers_above[-1]) if headers_above else 0
+        prefix = ".".join(map(key_in_toml, table[size_of_header:]))
         return _insert_lines_after(text, [line], f"{prefix}.{new}")
     ends = [end for _, end, steps in blocks_of(text) if steps[0] == after]
     return _insert_lines_after(text, ends, f"\n[{'.'.join(map(key_in_toml, table))}]\n{new}")
@@ -192,8 +205,8 @@ def add_table(
 
     :param new: the table with its header, as lines.
     :param inline: the table as a value.
-    :param after: tables; the new one follows the last of the first of them that exists, or else the
-        end of the document.
+    :param after: tables in order of preference: the new one is added after the first that exists
+        and its subtables. If none exists, it is added at the end of the document.
     """
     values = values_of(text)
     for size in range(len(path) - 1, 0, -1):
@@ -209,7 +222,8 @@ def _insert_pair(text: str, braces: _Span, pair: str) -> str:
     """Insert a key with its value at the end of an inline table."""
     head = text[: braces[1] - 1].rstrip()
     blanks = text[len(head) : braces[1] - 1]
-    separator = blanks if head.endswith("{") else ", "
+    is_empty = head.endswith("{")
+    separator = blanks if is_empty else ", "  # ``{ }`` becomes ``{ a = 1 }``
     return f"{head}{separator}{pair}{blanks}{text[braces[1] - 1 :]}"
 
 
@@ -235,7 +249,7 @@ def _insert_into_empty(text: str, start: int, stop: int, new: str) -> str:
 
 
 def _append(text: str, stop: int, elements: Sequence[_Span], new: str) -> str:
-    """Insert an element after the last one; it gets a comma behind it if that has one."""
+    """Insert an element after the last one, with a comma behind it if the last one has a comma."""
     first, end = elements[-1]
     tail = text[end : stop - 1]
     comma = _comma(tail)

@@ -11,7 +11,7 @@ from wheelfit_runtime.errors import UserError
 from wheelfit_runtime.platforms import providers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from wheelfit.core.host_file import HostFile, HostProvider
     from wheelfit.core.target import Target
@@ -113,7 +113,8 @@ def _processor_package(entries: dict[str, HostProvider], subdir: str) -> Iterato
     entry = entries.get(architecture)
     values = entry.features[0].values if entry and entry.features else ()
     if not values:
-        yield VirtualPackage(ARCHSPEC, "0", architecture)  # CEP 30: the platform's, as version 0
+        # The level is unknown: CEP 30 then has the platform's architecture, as version 0.
+        yield VirtualPackage(ARCHSPEC, "0", architecture)
     elif architecture == "x86_64":
         name = architecture if values[0] == "v1" else f"{architecture}_{values[0]}"
         yield VirtualPackage(ARCHSPEC, "1", name)
@@ -127,6 +128,11 @@ def _processor_package(entries: dict[str, HostProvider], subdir: str) -> Iterato
 _REAL: Final = re.compile(r"(\d+)(\d)_real")
 
 
+def _capabilities(values: Iterable[str]) -> list[tuple[int, int]]:
+    """Return the compute capabilities among values of ``sm_arch``; other values are ignored."""
+    return [(int(match[1]), int(match[2])) for match in map(_REAL.fullmatch, values) if match]
+
+
 def _cuda_packages(entry: HostProvider | None) -> Iterator[VirtualPackage]:
     features = {feature.name: feature.values for feature in entry.features} if entry else {}
     if bounds := features.get("cuda_version_lower_bound"):
@@ -134,13 +140,10 @@ def _cuda_packages(entry: HostProvider | None) -> Iterator[VirtualPackage]:
     if entry is None or not bounds or not features.get("sm_arch"):
         return
     devices = [device.values for device in entry.devices if device.feature == "sm_arch"]
-    capabilities = [
-        max((int(match[1]), int(match[2])) for match in map(_REAL.fullmatch, values) if match)
-        for values in devices or [frozenset(features["sm_arch"])]
-        if any(map(_REAL.fullmatch, values))
-    ]
-    if capabilities:  # CEP 46: of the lowest device
-        major, minor = min(capabilities)
+    by_device = [_capabilities(values) for values in devices or [frozenset(features["sm_arch"])]]
+    highest = [max(capabilities) for capabilities in by_device if capabilities]
+    if highest:  # CEP 46: of the lowest device
+        major, minor = min(highest)
         yield VirtualPackage(CUDA_ARCH, f"{major}.{minor}")
 
 

@@ -15,12 +15,7 @@ from msgspec import Struct
 from wheelfit.core.strict_json import path_of, shown
 from wheelfit.core.variant_json_layouts import schema
 from wheelfit.core.variant_json_layouts.draft_2026_03 import DRAFT_2026_03
-from wheelfit.core.variant_json_layouts.drafts_2025 import (
-    UNVERSIONED_2,
-    UNVERSIONED_3,
-    V0_0_2,
-    V0_0_3,
-)
+from wheelfit.core.variant_json_layouts.drafts_2025 import L1_LIKE_L2, L1_LIKE_L3, L2, L3
 from wheelfit.core.variant_json_layouts.pep825 import PEP825, PEP825_FIRST
 from wheelfit.core.variant_json_layouts.pep850 import PEP850
 from wheelfit_runtime.errors import Fault, InvalidDocument
@@ -122,8 +117,8 @@ def _by_shape(document: Mapping[str, Any], *, versioned: bool) -> Layout:
     if not keys.isdisjoint(("static-properties", "feature-order", "builtin")):
         return PEP850
     if "install-time" in keys or "static-properties" in document:
-        return V0_0_3 if versioned else UNVERSIONED_3
-    return V0_0_2 if versioned else UNVERSIONED_2
+        return L3 if versioned else L1_LIKE_L3
+    return L2 if versioned else L1_LIKE_L2
 
 
 def _refuse(message: str, rule: str) -> NoReturn:

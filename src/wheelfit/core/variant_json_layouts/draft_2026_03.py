@@ -60,7 +60,7 @@ def _provider(
     optional = entry.flag("optional", default=False)
     if "static-properties" in values:
         lists = entry.static_lists()
-        provider = StaticProvider(entries.configs(lists, lists), optional=optional)
+        provider = StaticProvider(entries.configs(lists, order=lists), optional=optional)
         return order_static(namespace, provider, old_priorities, findings)
     requires = entry.requires()
     if not requires:

@@ -1,7 +1,7 @@
 """Layouts L1 to L3: the drafts of 2025, which the published index uses.
 
-They differ in the key by which a provider is not queried on installation, and in the place of its
-static values (F-47, F-48).
+They differ in the key that stops a provider from being queried on installation, and in the place of
+its static values (F-47, F-48).
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ class Draft2025(Struct, frozen=True):
         return {}
 
 
-UNVERSIONED_2 = Draft2025("L1", "the unversioned draft", static_on_top=False)
-UNVERSIONED_3 = Draft2025("L1", "the unversioned draft", static_on_top=True)
-V0_0_2 = Draft2025("L2", "draft v0.0.2", static_on_top=False)
-V0_0_3 = Draft2025("L3", "draft v0.0.3", static_on_top=True)
+L1_LIKE_L2 = Draft2025("L1", "the unversioned draft", static_on_top=False)
+L1_LIKE_L3 = Draft2025("L1", "the unversioned draft", static_on_top=True)
+L2 = Draft2025("L2", "draft v0.0.2", static_on_top=False)
+L3 = Draft2025("L3", "draft v0.0.3", static_on_top=True)
 
 
 class _Providers(Struct):
@@ -133,7 +133,7 @@ class _Providers(Struct):
         lists_entry = entries.Entry(steps, self.static, self.findings)
         lists = lists_entry.static_lists(key=namespace)
         entry.unusable_reason = entry.unusable_reason or lists_entry.unusable_reason
-        provider = StaticProvider(entries.configs(lists, lists))
+        provider = StaticProvider(entries.configs(lists, order=lists))
         return order_static(namespace, provider, self.old_priorities, self.findings)
 
 
