@@ -181,7 +181,7 @@ def compare_with_record(
 ) -> tuple[RecordDifferences, ...]:
     """Compare the files of packages with RECORD: their existence and size.
 
-    Files without a hash are ignored: tools write them later, as bytecode.
+    Files without a hash are ignored: tools write them after the installation, such as bytecode.
 
     :param shared: paths that several packages own; only their existence is checked.
     :param roots: the folders of the environment. Files elsewhere are ignored: pip's ``--target``
@@ -219,7 +219,7 @@ def compare_with_record(
 def has_recorded_content(file: OwnedFile) -> bool:
     """Return whether the content of a file is the recorded one; False if it cannot be read.
 
-    Without a hash in RECORD, or with one of an unknown algorithm, any content is.
+    True if RECORD has no hash of it, or one of an unknown algorithm.
     """
     algorithm, _, digest = file.hash.partition("=")
     if algorithm not in DIGEST_SIZES:

@@ -130,7 +130,8 @@ def diagnose_packages(
 ) -> Report:
     """Check the installed packages against a machine, and against each other.
 
-    :param hardware: the hardware of the machine; None: unknown, so only variants are judged by it.
+    :param hardware: the hardware with which builds are compared; None: it is unknown, and only
+        variants are compared with the machine, by ``detect_support``.
     :param detect_support: detects the values that the machine supports.
     """
     importable = by_name(contents.packages)

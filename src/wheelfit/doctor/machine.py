@@ -58,7 +58,8 @@ def detection_findings(
             detection.warnings if translated and detection.namespace == "x86_64" else ()
         )
         if detection.namespace == "nvidia" and detection.status is Status.NOTHING:
-            reason = _reason(detection)  # all warnings, which need no findings of their own then
+            # It joins all warnings. If one of these findings has it, they get none of their own.
+            reason = _reason(detection)
             has_no_driver = bool(files.pci_devices) and not files.has_driver
             has_no_libraries = files.has_driver and "missing" in reason
             if has_no_driver:

@@ -139,7 +139,9 @@ class _ReleaseFinder:
         return self._distributions[name]
 
     def missing_files(self, name: str, checked: set[str]) -> Iterator[UnmetRequirement]:
-        """Yield a requirement of a distribution on itself if a file of its code is missing.
+        """Yield an unmet requirement if a file of a distribution's code is missing.
+
+        It is a requirement of the distribution on itself: reinstalling it restores the file.
 
         :param checked: names of distributions that were checked; the name is added.
         """
@@ -169,7 +171,8 @@ def _find_distribution(name: str) -> tuple[Distribution, DependencyRelease] | No
     try:
         installed = distribution(name)
         metadata_text = installed.read_text("METADATA")
-        # Its folder may be an egg-info file instead, which the empty name reads.
+        # A distribution may have a single file ``NAME.egg-info`` in place of a folder of metadata:
+        # then the empty name reads that file.
         text = metadata_text or installed.read_text("PKG-INFO") or installed.read_text("") or ""
     except (PackageNotFoundError, ValueError):  # ValueError: also text that is not UTF-8
         return None
@@ -195,7 +198,7 @@ def _requirements(
             applies = any(
                 requirement.applies({**markers, "extra": extra}) for extra in ("", *sorted(extras))
             )
-        except InvalidPage:
+        except InvalidPage:  # the runtime's error for an invalid requirement
             continue
         if applies:
             yield requirement

@@ -68,15 +68,19 @@ def _supports_any(tags: frozenset[Tag], supported: TagPreference) -> bool:
     """Return whether a target supports one of the tags."""
     if supported.best(tags) is not None:
         return True
-    # Local builds have the platform linux, which descriptions of hosts do not list.
-    return any(
-        (tag.interpreter, tag.abi) == (other.interpreter, other.abi)
-        and "linux_" in other.platform
-        and other.platform.endswith(tag.platform.removeprefix("linux"))
-        for tag in tags
-        if tag.platform.startswith("linux_")
-        for other in supported
-    )
+    local_tags = [tag for tag in tags if tag.platform.startswith("linux_")]
+    return any(_fits_local_build(tag, other) for tag in local_tags for other in supported)
+
+
+def _fits_local_build(local: Tag, other: Tag) -> bool:
+    """Return whether a target that supports a tag can use a build of the platform ``linux_…``.
+
+    Wheels built for one machine have this platform, which descriptions of hosts do not list.
+    """
+    is_linux = "linux_" in other.platform  # also of manylinux_ and musllinux_
+    is_same_machine = other.platform.endswith(local.platform.removeprefix("linux"))
+    is_same_python = (local.interpreter, local.abi) == (other.interpreter, other.abi)
+    return is_same_python and is_linux and is_same_machine
 
 
 def conflict_findings(
@@ -110,7 +114,7 @@ def agreement_findings(
     for outcome in outcomes_of(
         chosen, (agreement for agreement in agreements if agreement.name not in ("cuda", "rocm"))
     ):
-        if not outcome.values:
+        if not outcome.values:  # the packages have no value in common
             requirements = " ".join(
                 f"{name}=={entries[name].version}" for name in sorted(outcome.packages)
             )
@@ -168,7 +172,8 @@ def _soname_conflicts(
     by_soname: dict[str, list[OwnedLibrary]] = defaultdict(list)
     for owned in libraries:
         library = owned.identity
-        # An ambiguous library has the same SONAME for several CUDA majors.
+        # Libraries for several CUDA majors share the SONAME of an ambiguous library, which consists
+        # of its stem and the first part of its number.
         if library.is_ambiguous and majors_of.get(owned.package):
             by_soname[f"{library.stem} {library.number.partition('.')[0]}"].append(owned)
     for same_soname in by_soname.values():
@@ -203,7 +208,8 @@ def hardware_findings(
 ) -> Iterator[Finding]:
     """Yield findings about packages that cannot use the hardware, or need hardware that is absent.
 
-    Variants are left out: their properties are exact.
+    Variants are left out of findings about absent or too old hardware: their properties name it,
+    and are compared elsewhere.
     """
     by_major: dict[int, list[AcceleratorBuild]] = defaultdict(list)
     plain_builds = [build for build in builds if build.package.installed.label is None]
@@ -247,7 +253,8 @@ def _unused_hardware_evidence(build: AcceleratorBuild, hardware: Hardware) -> st
     if entry.label is None or entry.document is None:
         return ""
     namespaces = hardware.present.intersection(entry.document.providers)
-    if not namespaces or not hardware.present.isdisjoint(entry.properties.namespaces):
+    uses_hardware = bool(hardware.present.intersection(entry.properties.namespaces))
+    if uses_hardware or not namespaces:
         return ""
     return (
         f"its variant {entry.label} uses no accelerator of this machine, although its release has "

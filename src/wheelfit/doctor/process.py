@@ -51,7 +51,7 @@ class LoadedLibrary:
     """Its owner in words: a package with its version, a toolkit, the driver, or the system."""
     package: Package | None = None
     version: str = ""
-    """The version of its package if that has no other library; else the one in its file name."""
+    """The version of its package if that is one library of a vendor; else the file name's version."""
     cuda_major: int | None = None
     """The CUDA major that it belongs to, by its name or else by its package."""
 
@@ -253,7 +253,7 @@ def _old_driver_findings(
                     f"{runtime.soname} of {runtime.owner} needs driver {linux_floor} or newer, but "
                     f"{match[1]} is loaded",
                 )
-        return  # the libraries of one driver are of one release
+        return  # all libraries of a driver have one release, so the first one is enough
 
 
 def _numbers(version: str) -> tuple[int, ...]:

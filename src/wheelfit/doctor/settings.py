@@ -107,8 +107,10 @@ def _tools(view: SystemView, kernel: str) -> Iterator[Tool]:
     for name in _TOOLS:
         path = view.program(name)
         if path is not None:
-            # For a recorded machine, the path that the tool had there.
-            shown = path if view.is_real else f"/{path.removeprefix(os.fspath(view.root))[1:]}"
+            shown = path
+            if not view.is_real:  # the path that the tool had on the recorded machine
+                below_root = path.removeprefix(os.fspath(view.root))[1:]  # without the separator
+                shown = f"/{below_root}"
             version = ""
             if name == "nvcc":
                 real_path = os.path.realpath(path) if view.is_real else shown
@@ -119,6 +121,7 @@ def _tools(view: SystemView, kernel: str) -> Iterator[Tool]:
 
 
 def _smi_version(view: SystemView, program: str) -> str:
+    # It runs without this variable, which would hide devices from it.
     answer = view.ask("nvidia-smi --version", program, "--version", hidden="CUDA_VISIBLE_DEVICES")
     match = _SMI_VERSION.search(answer.output.decode("utf-8", "replace"))
     return match[1] if match and answer.ending is Ending.EXITED else ""
@@ -210,9 +213,10 @@ def settings_findings(
 
 
 def _is_program_of(path: str, folder: str) -> bool:
-    """Return whether a program is in a folder, or is a shim of the pyenv that has the folder."""
-    root, shim, _ = path.partition("/shims/")
-    if shim and folder.startswith(f"{root}/"):
+    """Return whether a program is in a folder; for a shim of pyenv, in a folder of that pyenv."""
+    pyenv_root, shims, _ = path.partition("/shims/")
+    is_shim = bool(shims)
+    if is_shim and folder.startswith(f"{pyenv_root}/"):
         return True
     return os.path.realpath(path.rpartition("/")[0]) == os.path.realpath(folder)
 

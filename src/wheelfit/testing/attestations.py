@@ -178,6 +178,7 @@ class SigningAuthority:
         content = certificate.tbs_certificate_bytes
         time = int(self._now.timestamp()) * 1000
         entry = self._root_key.id + len(content).to_bytes(3) + content
+        # Version, kind of the signature, time, kind of the entry; then the entry, no extensions.
         signature = self._certificate_log_key.sign(
             struct.pack("!BBQH", 0, 0, time, 1) + entry + b"\0\0"
         )

@@ -50,7 +50,8 @@ def _image(text: Image) -> bytes:
     kind = _FAT_BINARY_KINDS[prefix]
     number = int(architecture.rstrip("af"))
     flags = 0x11 | {"a": 0x100000, "f": 0x200000}.get(architecture.lstrip("0123456789"), 0)
-    major, minor = map(int, (version or "1.8").split("."))  # machine code has no version of PTX
+    # Machine code has no version of PTX. Its value there has no meaning.
+    major, minor = map(int, (version or "1.8").split("."))
     code = b"\x7fcode\0\0\0"
     # Kind, version, size of the header, size of the code, two sizes of compressed code, version of
     # PTX, architecture, and the position and size of a name.
@@ -71,9 +72,9 @@ def offload_bundle(*targets: str) -> bytes:
     names += [b"hipv4-amdgcn-amd-amdhsa--" + target.encode() for target in targets]
     table = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(names))
     for number, name in enumerate(names):
-        table += (
-            struct.pack("<QQQ", _PAGE * max(number, 1), _PAGE if number else 0, len(name)) + name
-        )
+        # The host, number 0, has no code. The table fills the first page, and each code one page.
+        offset, size = (_PAGE * number, _PAGE) if number else (_PAGE, 0)
+        table += struct.pack("<QQQ", offset, size, len(name)) + name
     return table.ljust(_PAGE, b"\0") + bytes(_PAGE * len(targets))
 
 
@@ -192,7 +193,8 @@ def _elf_layout(sections: Sequence[_Section], machine: int) -> bytes:
     rows = [bytes(64)]
     segments = b""
     for name, kind, content, link, info, entry_size in sections:
-        body += bytes(-(body_offset + len(body)) % 8)
+        padding = -(body_offset + len(body)) % 8  # each section begins at a multiple of 8
+        body += bytes(padding)
         start = body_offset + len(body)
         body += content
         rows.append(

@@ -37,7 +37,7 @@ class FileSystemWithoutExchange(NativeFileSystem):
 class FileSystemWithoutLinks(NativeFileSystem):
     """A file system without hard links and reflinks."""
 
-    allows_batches = False  # so that callers link files by `link` only, not by themselves
+    allows_batches = False  # so that callers use `link`, and do not link files of open folders
 
     def link(self, source: AnyPath, target: AnyPath) -> None:  # noqa: ARG002
         """Raise an error: links are not supported."""

@@ -86,8 +86,9 @@ class FakeRepository:
         :param project: the project of its page; default: that of its name.
         :param data: the content of the file; default: a few invalid bytes.
         """
-        # The name may be invalid, without a version.
-        name, version = (*filename.removesuffix(".whl").split("-"), "0")[:2]
+        parts = filename.removesuffix(".whl").split("-")
+        name = parts[0]
+        version = parts[1] if len(parts) > 1 else "0"  # an invalid name may have no version
         lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
         if metadata_requires_python is not None:
             lines.append(f"Requires-Python: {metadata_requires_python}")
