@@ -51,7 +51,7 @@ class LoadedLibrary:
     """Its owner in words: a package with its version, a toolkit, the driver, or the system."""
     package: Package | None = None
     version: str = ""
-    """The version of its package if that is one library of a vendor; else the file name's version."""
+    """The version of its package if that is one library of a vendor; else that of the file name."""
     cuda_major: int | None = None
     """The CUDA major that it belongs to, by its name or else by its package."""
 
