@@ -53,8 +53,9 @@ def refused(path: Path, words: str, name: str | None = None) -> None:
     around = path.parent / "around"
     around.mkdir()
     before = {str(one) for one in path.parent.rglob("*")}
-    with pytest.raises(InvalidSource, match=words):
+    with pytest.raises(InvalidSource, match=words) as refusal:
         unpacked(path, name)
+    assert refusal.value.where
     made = {str(one) for one in path.parent.rglob("*")} - before
     assert all(one.startswith(str(path.with_name(f"unpacked-{path.name}"))) for one in made)
 

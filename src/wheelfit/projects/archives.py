@@ -240,7 +240,7 @@ def _inflate(path: Path, plain: Path, name: str, where: str, limits: ArchiveLimi
 def _unpack_tar(plain: Path, folder: Path, where: str, limits: ArchiveLimits) -> str:
     with (
         _converted_errors(where),
-        _LimitedReader(plain.open("rb", buffering=0)) as file,
+        _LimitedReader(plain.open("rb", buffering=0), where) as file,
         tarfile.open(fileobj=file, mode="r:", errorlevel=2) as archive,
     ):
         members: list[tarfile.TarInfo] = []
@@ -272,11 +272,17 @@ class _LimitedReader(io.BufferedReader):
     left: float = _CHUNK_SIZE
     """Bytes that may still be read."""
 
+    def __init__(self, file: io.RawIOBase, where: str) -> None:
+        super().__init__(file)
+        self._where = where
+
     def read(self, size: int | None = -1, /) -> bytes:
         """Read bytes within the limit."""
         self.left -= inf if size is None or size < 0 else size
         if self.left < 0:
-            raise InvalidSource(f"the archive has a header of more than {_CHUNK_SIZE} bytes")
+            raise InvalidSource(
+                f"the archive has a header of more than {_CHUNK_SIZE} bytes", where=self._where
+            )
         return super().read(size)
 
 
