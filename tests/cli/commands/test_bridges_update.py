@@ -191,7 +191,8 @@ def test_folder_and_missing_project(
     publish(wheels)
     result = run("bridges", "update", "--offline", "--no-index", "--find-links", wheels, "--json")
     assert result.object["source"] == str(wheels)
-    run("bridges", "update", "--offline", "--index-url", index.url, "--json", code=5)
+    offline = ("--offline", "--index-url", index.url, "--cache-dir", wheels.parent / "empty")
+    run("bridges", "update", *offline, "--json", code=5)
 
 
 class TestWrongWheels:
