@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from counting_index import CountingIndex
-from measuring import OWN, in_turn, install, pyplot, save
+from measuring import OWN, in_turn, install, peak_memory, pyplot, save
 
 from wheelfit.server.loopback import LoopbackServer
 
@@ -170,13 +170,17 @@ def run(bench: Bench, tool: str, command: Command, roots: Sequence[str], series:
                 stdout=output,
                 stderr=output,
             )
-            _, status, usage = os.wait4(process.pid, 0)
+            memory = 0  # not `ru_maxrss`, which begins at the memory of this process
+            while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:
+                memory = max(memory, peak_memory(process.pid))
+                time.sleep(0.005)
+            _, status, usage = ended
             process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
             sys.exit(f"{tool}: {process.returncode}\n{(place / 'output').read_text()}")
         series.wall.append(time.perf_counter() - begin)
         series.processor.append(usage.ru_utime + usage.ru_stime)
-        series.megabytes.append(usage.ru_maxrss / 1024)
+        series.megabytes.append(memory / 1e6)
         series.packages = (place / "pylock.toml").read_text().count("[[packages]]")
 
 
