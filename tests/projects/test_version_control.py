@@ -128,6 +128,18 @@ class TestCheckOut:
             assert check_out(RepositoryUrl(project.as_uri(), revision), folder, environ) == first
             assert 'version = "1.0"' in (folder / "pyproject.toml").read_text()
 
+    def test_branch_named_like_a_longer_commit(
+        self, environ: dict[str, str], tmp_path: Path
+    ) -> None:
+        """A branch never stands for an id, even of a length that the repository's ids lack."""
+        project = write_project(tmp_path / "repository", "demo", "1.0")
+        commit_id = "a" * 64
+        (project / ".git/refs/heads" / commit_id).write_text(f"{commit_all(project)}\n")
+        folder = tmp_path / "out"
+        folder.mkdir()
+        with raises_code("checkout-failed"):
+            check_out(RepositoryUrl(project.as_uri(), commit_id), folder, environ)
+
     def test_a_commit_without_a_branch(self, environ: dict[str, str], tmp_path: Path) -> None:
         """A server is asked for a commit that belongs to no branch any more."""
         project = write_project(tmp_path / "repository", "demo", "1.0")

@@ -162,7 +162,9 @@ def _find_revision(git: _Git, revision: str | None) -> str:
             return commit
     # A commit on no branch, or a ref of another kind, such as refs/pull/1/head.
     git("fetch", "--quiet", "--no-tags", "--", "origin", revision)
-    return git("rev-parse", "--verify", "--quiet", "FETCH_HEAD^{commit}")
+    # Git fetches a branch if an id has another length than those of the repository.
+    fetched = revision if _COMMIT.fullmatch(revision) else "FETCH_HEAD"
+    return git("rev-parse", "--verify", "--quiet", f"{fetched}^{{commit}}")
 
 
 class _Git:
