@@ -351,9 +351,10 @@ class _ExistingFiles:
             parent, name = os.path.split(folder)
             names = self._listing(parent)
             if names is not None:
-                spelled = next(
-                    (other for other in names if self._key(other) == self._key(name)), ""
-                )
+                spelled = name if name in names else ""
+                if not spelled and self._ignores_case:
+                    key = self._key(name)
+                    spelled = next((other for other in names if self._key(other) == key), "")
                 path = os.path.join(parent, spelled)  # noqa: PTH118
                 obstacle = self._unless_removed(path) if spelled else None
             else:

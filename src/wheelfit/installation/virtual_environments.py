@@ -73,9 +73,10 @@ def empty_folder(folder: Path, *, clear: bool) -> Iterator[Path | None]:
         if is_new:
             shutil.rmtree(folder, ignore_errors=True)
         elif is_new is False:
-            for path in folder.iterdir():
-                is_folder = path.is_dir() and not path.is_symlink()
-                (shutil.rmtree if is_folder else os.unlink)(path)
+            with suppress(OSError):  # the first error is the one to report
+                for path in folder.iterdir():
+                    is_folder = path.is_dir() and not path.is_symlink()
+                    (shutil.rmtree if is_folder else os.unlink)(path)
         if aside is not None:
             aside.rename(folder)
             aside.parent.rmdir()
