@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import re
 import zipfile
 from collections.abc import Callable, Mapping
@@ -39,7 +38,6 @@ from wheelfit.installation.installed import Installed
 from wheelfit.installation.variant_fit import judge, report_on
 from wheelfit.testing.binaries import elf_file, fat_binary
 from wheelfit.testing.wheels import add_member, build_large_wheel, build_wheel, release_document
-from wheelfit_runtime.loader.declaration_files import FOLDER
 
 Edit = Callable[[dict[str, Any]], object]
 
@@ -205,12 +203,6 @@ def native(folder: Path, binary: bytes, whole: dict[str, Any] | None = None) -> 
     variant(folder, "cu128", document=whole or DOCUMENT, files=files, tag=LINUX)
 
 
-def declaring(folder: Path, *names: str, **said: object) -> None:
-    """Build a wheel that declares an implementation, in one file or several."""
-    told = {"schema": 1, "group": "fast", "implementation": "cpu", "module": "fast", **said}
-    plain(folder, files={f"{FOLDER}/{name}": json.dumps(told) for name in names or ["fast.json"]})
-
-
 # One way to spoil a folder for each check of wheels, releases and pages.
 FOLDERS: dict[str, Callable[[Path], object]] = {
     **dict(BROKEN.values()),
@@ -257,25 +249,6 @@ FOLDERS: dict[str, Callable[[Path], object]] = {
     "startup-code": lambda f: plain(f, files={"fast.pth": "import fast"}),
     "bad-script": lambda f: plain(f, entry_points={"console_scripts": {"python": "fast:main"}}),
     "reserved-file": lambda f: plain(f, files={"fast-1.0.data/data/pip.conf": "[global]"}),
-    "bad-declaration": lambda f: declaring(f, schema=2),
-    "unread-declaration": lambda f: declaring(f, "more/fast.json"),
-    "declarations-as-package": lambda f: plain(f, files={f"{FOLDER}/__init__.py": ""}),
-    "missing-module": lambda f: declaring(f, module="slow"),
-    "wrong-distribution": lambda f: declaring(f, distribution="slow"),
-    "repeated-declaration": lambda f: declaring(f, "fast.json", "fast-2.json"),
-    "shared-declaration-name": lambda f: declaring(f, "any.json"),
-    "not-installable": lambda f: plain(
-        f,
-        files={
-            f"{FOLDER}/fast.json": json.dumps(
-                {
-                    "schema": 1,
-                    "group": "fast",
-                    "known": [{"implementation": "cpu", "install": "fast or slow"}],
-                }
-            )
-        },
-    ),
     "no-such-code": lambda f: native(f, elf_file(sections={".nv_fatbin": fat_binary("sm_80")})),
     "unclaimed-code": lambda f: native(
         f, elf_file(sections={".nv_fatbin": fat_binary("sm_75", "sm_80", "sm_90")})

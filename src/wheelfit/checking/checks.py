@@ -238,33 +238,6 @@ WRONG_ABI_EXPORTS = CHECKS.error("wrong-abi-exports", "B-61",
     "the declared ABI exports cannot be read, or name a library that the wheel lacks",
     "correct [variant.abi-exports], and build again or use `wheelfit wheel repack --exports`")
 
-# --- implementations ---------------------------------------------------------------------
-
-BAD_DECLARATION = CHECKS.error("bad-declaration", "B-34",
-    "the loader cannot use a declaration, so its implementation is never chosen",
-    "write it as in the reference of implementations chosen at run time")
-UNREAD_DECLARATION = CHECKS.warning("unread-declaration", "B-34",
-    "a file looks like a declaration, but is not where the loader reads it",
-    "put it at the top of the wheel, as wheelfit_implementations/NAME.json, or leave it out")
-DECLARATIONS_AS_PACKAGE = CHECKS.error("declarations-as-package", "B-34",
-    "the folder of declarations is a package, and every distribution has files in it",
-    "remove the file from the wheel")
-MISSING_MODULE = CHECKS.error("missing-module", "B-34",
-    "a declaration names a module that the wheel does not have",
-    "correct module, or put the module into the wheel")
-WRONG_DISTRIBUTION = CHECKS.warning("wrong-distribution", "B-34",
-    "a declaration names another distribution than the one that contains it",
-    "write the name of the wheel, which messages show to users")
-REPEATED_DECLARATION = CHECKS.error("repeated-declaration", "B-34",
-    "two declarations are for the same implementation, so one of them is never used",
-    "keep one, or give each implementation a name of its own")
-SHARED_DECLARATION_NAME = CHECKS.warning("shared-declaration-name", "B-34",
-    "another distribution may have a declaration of the same name, and one overwrites the other",
-    "name the file like the distribution, as spam-cu12.json")
-NOT_INSTALLABLE = CHECKS.warning("not-installable", "B-34",
-    "a declaration tells users to install something that is not a requirement",
-    "write it as for pip: spam-cu12 or spam[cu12]>=1")
-
 # --- binaries ----------------------------------------------------------------------------
 
 NO_SUCH_CODE = CHECKS.error("no-such-code", "B-60",

@@ -262,8 +262,6 @@ def _check_for(fault: Fault) -> Check:
 
 _STARTUP_FILE = re.compile(r"[^/]+\.pth|(?:site|user)customize\.py")
 _DATA_DESCRIPTOR = 0x0008
-_DECLARATIONS = "wheelfit_implementations"
-"""`wheelfit_runtime.loader.declarations.FOLDER`, which is not imported for other wheels."""
 
 
 def _member_findings(
@@ -275,10 +273,6 @@ def _member_findings(
     for name in archive.names():
         if _STARTUP_FILE.fullmatch(name):
             yield location.finding(checks.STARTUP_CODE, f"{name} runs whenever Python starts")
-    if any(_DECLARATIONS in name for name in archive.names()):
-        from wheelfit.checking.wheels.declarations import declaration_findings
-
-        yield from declaration_findings(archive, location)
     yield from _destination_findings(archive, location)
     if Profile.PYPI in profiles:
         expected = "-".join(str(archive.filename).split("-")[:2]) + ".dist-info"
