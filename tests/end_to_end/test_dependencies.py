@@ -144,6 +144,30 @@ def test_groups_and_extras(desk: Desk) -> None:
     assert desk.installed() == {"lib": "2.0", "part": "3.0+local"}
 
 
+def test_requirements_file(desk: Desk) -> None:
+    """The requirements of a file are added with their versions and markers, and nothing else."""
+    file = desk.folder / "requirements.txt"
+    file.write_text("tool==4.0\n-r more.txt\n")
+    (desk.folder / "more.txt").write_text("part; python_version > '3'\nlib<2\n")
+    result = desk.run("add", "-r", file, "app")
+    assert desk.installed() == {"app": "1.5", "lib": "1.0", "part": "3.0+local", "tool": "4.0"}
+    assert "tool==4.0" in desk.file.read_text()
+    assert "part>=3.0; python_version > '3'" in desk.file.read_text()
+    assert "replaced lib with lib<2" in result.out
+    assert "not its options" not in result.err
+    before = desk.state()
+    file.write_text("--pre\n-c limits.txt\nlib\n")
+    (desk.folder / "limits.txt").write_text("lib<2\n")
+    assert "only the requirements of" in desk.run("add", "-r", file, "--frozen").err
+    (desk.folder / "part").mkdir()
+    file.write_text("tool\n./part\n")
+    assert f"{file}:2" in desk.run("add", "-r", file, code=2).err
+    file.write_text("-e .\n")
+    assert "is editable" in desk.run("add", "-r", file, code=2).err
+    assert "no requirements were given" in desk.run("add", code=2).err
+    assert desk.state() == before
+
+
 def test_changed_specifier(desk: Desk) -> None:
     """The requirement is replaced, and lock and environment follow."""
     desk.run("add", "lib>=2")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import structs
 from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.requirements import parse_requirement
@@ -20,7 +21,7 @@ from wheelfit.operations.lock import LockReport, LockRequest, lock_project
 from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.projects import nearest_project
 from wheelfit.operations.requests import ResolutionBuildOptions, request_like
-from wheelfit.operations.requirements import project_name
+from wheelfit.operations.requirements import project_name, requirements_of_file
 from wheelfit.operations.sync import SyncRequest, sync_removing
 from wheelfit.projects.dependency_lists import (
     DependencyList,
@@ -32,6 +33,7 @@ from wheelfit.projects.dependency_lists import (
 )
 from wheelfit.projects.static_metadata import read_pyproject_name
 from wheelfit.resolution.project_file import ProjectFile, read_project_file
+from wheelfit.resolution.requirements_file import RequirementsFile
 from wheelfit_runtime.errors import FileProblem, UserError
 
 if TYPE_CHECKING:
@@ -70,6 +72,7 @@ class AddRequest(_ProjectChange):
     """The requirements to add to a project."""
 
     requirements: tuple[str, ...] = ()
+    requirements_files: tuple[str, ...] = ()
     raw: bool = False
 
 
@@ -117,13 +120,17 @@ def add(request: AddRequest, context: Context) -> DependencyReport:
     :param request: the requirements, and the list they go to.
     :param context: the environment variables and the reporter.
     :raises UsageError: no requirement is given, or one is invalid.
-    :raises WheelfitError: an edit, the resolution or the installation fails.
+    :raises WheelfitError: a file cannot be read, or an edit, the resolution or the installation
+        fails.
     """
-    if not request.requirements:
-        raise UsageError(
-            "no requirements were given", hint="name a requirement: `wheelfit add httpx`"
-        )
     texts = [_requirement(text) for text in request.requirements]
+    for name in request.requirements_files:
+        texts += _requirements_of_file(name, context)
+    if not texts:
+        raise UsageError(
+            "no requirements were given",
+            hint="name a requirement or a file: `wheelfit add httpx`, `wheelfit add -r FILE`",
+        )
     editor = _ProjectEditor(request, context)
     edited = editor.before
     own_name = read_pyproject_name(editor.path.parent)
@@ -377,9 +384,32 @@ def _list_to_edit(request: _ProjectChange, project: ProjectText) -> DependencyLi
     return project.find(place) or place
 
 
-def _requirement(text: str) -> str:
+def _requirements_of_file(name: str, context: Context) -> list[str]:
+    """Return the requirements of a file in the form for a list of dependencies.
+
+    :raises UsageError: a requirement is editable, or a path or URL without a name.
+    """
+    file = requirements_of_file(name, context.environ)
+    for line in file.requirements:
+        if line.editable:
+            raise UsageError(
+                f"{line.text} is editable, which a list of dependencies cannot state",
+                where=line.where,
+                hint=_named_reference(line.text),
+            )
+    others = structs.replace(file, requirements=())
+    if others != RequirementsFile() or any(line.label or line.hashes for line in file.requirements):
+        context.reporter.note(
+            f"note: only the requirements of {name} are added, not its options, constraints "
+            "and labels"
+        )
+    return [_requirement(line.text, line.where) for line in file.requirements]
+
+
+def _requirement(text: str, where: str = "command line") -> str:
     """Return a requirement in the form for a list of dependencies.
 
+    :param where: the file and line of the requirement.
     :raises UsageError: it is a path or URL without a name.
     :raises FileProblem: it is a path that does not exist.
     """
@@ -389,12 +419,14 @@ def _requirement(text: str) -> str:
         head = text.partition(";")[0].strip()
         is_path = "/" in head or "\\" in head or head in (".", "..") or head.endswith(".whl")
         if "@" not in head and is_path:
-            raise UsageError(f"{head} has no name", hint=_named_reference(head)) from None
-        error.where = error.where or "command line"
+            raise UsageError(
+                f"{head} has no name", where=where, hint=_named_reference(head)
+            ) from None
+        error.where = error.where or where
         raise
     if parsed.url is not None and "://" not in parsed.url:
         hint = _named_reference(parsed.url, parsed.name)
-        raise UsageError(f"{parsed.url} is a path, where a URL belongs", hint=hint)
+        raise UsageError(f"{parsed.url} is a path, where a URL belongs", where=where, hint=hint)
     return text.strip()
 
 

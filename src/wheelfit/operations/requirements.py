@@ -100,9 +100,7 @@ def read_requirements(
     """
     projects = [name for name in request.requirement if is_project_file(name)]
     files = [
-        read_requirements_file(name, _read, environ)
-        for name in request.requirement
-        if name not in projects
+        requirements_of_file(name, environ) for name in request.requirement if name not in projects
     ]
     constraint_files = _constraint_files(request.constraint, environ)
     lines = [RequirementLine(text, "") for text in request.requirements]
@@ -255,6 +253,16 @@ def _lock_hint(path: str) -> str:
     if is_lock_name(name):
         return f"`wheelfit sync --inexact {path}` installs it; without --inexact others are removed"
     return conversion_hint(name)
+
+
+def requirements_of_file(name: str, environ: Mapping[str, str]) -> RequirementsFile:
+    """Read a local requirements file in pip's format, and those that it names.
+
+    :raises FileProblem: a file cannot be read.
+    :raises InvalidRequirement: a line cannot be read.
+    :raises UserError: it is no local file or a lock, names itself, or uses an unsupported option.
+    """
+    return read_requirements_file(name, _read, environ)
 
 
 def _read(name: str) -> str:

@@ -6,7 +6,7 @@ from wheelfit.cli.options.option import Option, OptionGroup
 from wheelfit.cli.options.table.environment import CHANGES
 from wheelfit.cli.options.table.locking import LOCKING
 from wheelfit.cli.options.table.requirements import PRE, PROJECT, REQUIREMENTS
-from wheelfit.cli.options.values import ANY_TEXT, FILE, FLAG
+from wheelfit.cli.options.values import ANY_TEXT, FILE, FILES, FLAG
 
 ADD = OptionGroup(
     "",
@@ -16,6 +16,12 @@ ADD = OptionGroup(
         "a requirement (httpx, 'torch>=2.8', 'demo @ https://…'); one without versions gets "
         "the locked one as its lower bound",
         stored_as="requirements",
+    ),
+    Option(
+        "-r, --requirement FILE",
+        FILES,
+        "add the requirements of a file in pip's format",
+        stored_as="requirements_files",
     ),
     Option("--raw", FLAG, "add requirements unchanged, without a lower bound"),
 )
