@@ -19,7 +19,7 @@ from wheelfit.building.batch import Batch, Outcome, is_transient
 from wheelfit.building.batch_record import WorkRecord, digest_of
 from wheelfit.building.executors import open_workers
 from wheelfit.errors import LinkRefused, WorkerLost
-from wheelfit.sources.progress import NoProgress
+from wheelfit.sources.progress import Progress
 from wheelfit.testing.batch_items import BatchItem, run_item
 from wheelfit_runtime.error_codes import Code
 from wheelfit_runtime.errors import FileProblem, UnexpectedStatus, Unreachable, UserError
@@ -169,7 +169,7 @@ def test_processes_are_other_processes(tmp_path: Path) -> None:
 def test_progress_and_news(tmp_path: Path) -> None:
     """Each item counts what it weighs, once, failed or not, and is told of when it is done."""
 
-    class Told(NoProgress):
+    class Told(Progress):
         total: int | None = 0
         count = 0
         is_done = False

@@ -27,7 +27,7 @@ from wheelfit.building.publishing.sessions import SessionIndex
 from wheelfit.building.publishing.twine_sender import TwineSender
 from wheelfit.server.hosting.client import ServerAdministration
 from wheelfit.sources.credentials import Login
-from wheelfit.sources.progress import NoProgress
+from wheelfit.sources.progress import Progress
 from wheelfit.testing.wheels import build_large_wheel, build_wheel
 from wheelfit_runtime.errors import NetworkError
 
@@ -202,7 +202,7 @@ def test_killed_publisher(tmp_path: Path) -> None:
         assert waiting(index) == []
 
 
-class Ending(NoProgress):
+class Ending(Progress):
     """Stop a server after a number of sent bytes."""
 
     def __init__(self, index: RunningIndex, after: int) -> None:
@@ -222,7 +222,7 @@ def test_stopped_server(tmp_path: Path) -> None:
     files = collect_files([tmp_path / "dist"]).files
     store = tmp_path / "store"
 
-    def act(index: RunningIndex, progress: NoProgress, token: str) -> int:
+    def act(index: RunningIndex, progress: Progress, token: str) -> int:
         login = Login("__token__", token)
         act = publish_as_one(
             files,
@@ -245,7 +245,7 @@ def test_stopped_server(tmp_path: Path) -> None:
         assert token not in str(vars(excinfo.value))
     with RunningIndex(store) as index:
         assert index.get("/simple/back/")[0] == 404
-        assert 0 < act(index, NoProgress(), token) < len(files)
+        assert 0 < act(index, Progress(), token) < len(files)
         _, _, page = index.get("/simple/back/", accept="application/vnd.pypi.simple.v1+json")
         assert page.count(b'"filename"') == 5
     result = publish(tmp_path, "dist", "--to", index.origin, token=token, code=5)
@@ -282,7 +282,7 @@ def test_publishing_session(index: RunningIndex, pip: Path, tmp_path: Path) -> N
     client = SessionIndex(root, Login("__token__", index.token))
     session, _ = client.open(files[0].release, {})
     (own,) = (file for file in files if file.path == plain)
-    client.send(session, own, NoProgress())
+    client.send(session, own, Progress())
     client.close()
     stage, target = session["links"]["stage"], tmp_path / "preview"
     run(pip, "install", "--no-cache-dir", "-i", stage, "--target", target, "staged",

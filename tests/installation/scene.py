@@ -15,8 +15,7 @@ import pytest
 from wheelfit.installation.environment_folders import EnvironmentFolders
 from wheelfit.installation.transaction import Transaction
 from wheelfit.testing.file_systems import Killed, KillingFileSystem
-from wheelfit.wheels.file_system import FileSystem
-from wheelfit.wheels.native_file_system import NATIVE
+from wheelfit.wheels.file_system import NATIVE, FileSystem
 
 LIBRARY = "lib/site"
 

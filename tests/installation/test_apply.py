@@ -31,7 +31,7 @@ from wheelfit.testing.file_systems import (
     WindowsLikeFileSystem,
 )
 from wheelfit.testing.wheels import build_wheel, release_document, unpack_wheel
-from wheelfit.wheels.native_file_system import NATIVE
+from wheelfit.wheels.file_system import NATIVE
 from wheelfit_runtime.errors import EnvironmentUnavailable
 
 if TYPE_CHECKING:

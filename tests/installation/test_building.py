@@ -16,12 +16,12 @@ from wheelfit.installation.builds.consent import BuildPolicy
 from wheelfit.installation.builds.products import Product
 from wheelfit.installation.builds.projects import OpenProject, state_of
 from wheelfit.sources.page import File, WheelOrigin
-from wheelfit.sources.progress import NoProgress
+from wheelfit.sources.progress import Progress
 from wheelfit.testing.repositories import FakeRepository
 from wheelfit.testing.wheels import build_wheel
 
 
-class Transfer(NoProgress):
+class Transfer(Progress):
     """A receiver that counts bytes."""
 
     count = 0

@@ -37,7 +37,7 @@ from wheelfit.testing.file_systems import (
     KillingFileSystem,
     ObservedFileSystem,
 )
-from wheelfit.wheels.native_file_system import NATIVE
+from wheelfit.wheels.file_system import NATIVE
 from wheelfit_runtime.errors import WheelfitError
 
 if TYPE_CHECKING:

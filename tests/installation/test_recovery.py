@@ -38,8 +38,7 @@ from wheelfit.testing.file_systems import (
     OverlayFileSystem,
     ReadOnlyFileSystem,
 )
-from wheelfit.wheels.file_system import FileSystem
-from wheelfit.wheels.native_file_system import NATIVE
+from wheelfit.wheels.file_system import NATIVE, FileSystem
 
 pytestmark = pytest.mark.integration
 

@@ -21,9 +21,9 @@ from wheelfit.installation.environment import Environment, open_environment
 from wheelfit.installation.locking import locked
 from wheelfit.installation.plan import Plan
 from wheelfit.resolution.resolution import Pin
-from wheelfit.sources.progress import NoProgress
+from wheelfit.sources.progress import Progress
 from wheelfit.testing.wheels import add_member, release_document, unpack_wheel
-from wheelfit.wheels.native_file_system import NativeFileSystem
+from wheelfit.wheels.file_system import FileSystem
 from wheelfit.wheels.record import format_record, parse_record, row_for
 from wheelfit_runtime.errors import (
     EnvironmentUnavailable,
@@ -351,7 +351,7 @@ class TestConflicts:
     ) -> None:
         """Where case is ignored, a file of another spelling is in the way too, and is named."""
         bench.add("a", "1", files={"M": ""})
-        monkeypatch.setattr(NativeFileSystem, "is_case_sensitive", lambda *_: False)
+        monkeypatch.setattr(FileSystem, "is_case_sensitive", lambda *_: False)
         error = refused(bench.wheel("b", "1", files={"m/sub/x.py": ""}))
         assert f"{bench.site / 'M'} belongs to a 1" in error.message
 
@@ -487,7 +487,7 @@ class TestEnvironment:
     def test_interrupt(self, bench: Bench) -> None:
         """Ctrl-C while unpacking leaves the environment as it was."""
 
-        class Interrupt(NoProgress):
+        class Interrupt(Progress):
             left = 1
 
             def advance(self, count: int) -> None:

@@ -39,8 +39,7 @@ from wheelfit.testing.file_systems import (
     ReadOnlyFileSystem,
     WindowsLikeFileSystem,
 )
-from wheelfit.wheels.file_system import FileSystem
-from wheelfit.wheels.native_file_system import NATIVE
+from wheelfit.wheels.file_system import NATIVE, FileSystem
 from wheelfit_runtime.errors import EnvironmentUnavailable
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from wheelfit.installation.apply import Applied
 from wheelfit.installation.environment import Environment
 from wheelfit.installation.installed import Installed
 from wheelfit.installation.uninstall import uninstall
-from wheelfit.wheels.native_file_system import NativeFileSystem
+from wheelfit.wheels.file_system import FileSystem
 
 EVERYTHING = {
     "demo/__init__.py": "",
@@ -248,7 +248,7 @@ class TestStays:
         """Where case is ignored, a file that another distribution spells otherwise stays."""
         bench.add("crypto", "1", files={"crypto/x.py": "", "crypto/own.py": ""})
         bench.add("pycrypto", "1", files={"Crypto/X.py": ""})
-        monkeypatch.setattr(NativeFileSystem, "is_case_sensitive", lambda *_: False)
+        monkeypatch.setattr(FileSystem, "is_case_sensitive", lambda *_: False)
         done = remove(bench.environment, "crypto")
         assert [path.name for path in (bench.site / "crypto").iterdir()] == ["x.py"]
         assert done.notes == (

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from wheelfit.errors import TooLarge
 from wheelfit.sources.cache import Store
 from wheelfit.sources.page import File
-from wheelfit.sources.progress import NO_PROGRESS, NoProgress
+from wheelfit.sources.progress import NO_PROGRESS, Progress
 from wheelfit.sources.remote_files import RemoteFiles
 from wheelfit.sources.segmented_download import MIN_SIZE
 from wheelfit.testing.index import RecordingIndex
@@ -108,7 +108,7 @@ def test_read_while_it_arrives(described: File, folder: Path, make_files: Any) -
     """The directory of the archive is read before the first part has come."""
     told = threading.Event()
 
-    class Waiting(NoProgress):
+    class Waiting(Progress):
         """Let nothing but the end of the file come before unpacking has begun."""
 
         count = 0

@@ -21,7 +21,7 @@ from wheelfit.sources.cache import Store
 from wheelfit.sources.delta_download import DeltaDownload, begin_delta_download
 from wheelfit.sources.download_limits import DownloadBudget
 from wheelfit.sources.page import File
-from wheelfit.sources.progress import NO_PROGRESS, NoProgress
+from wheelfit.sources.progress import NO_PROGRESS, Progress
 from wheelfit.sources.remote_files import RemoteFiles
 from wheelfit.sources.segmented_download import UnusableDownload
 from wheelfit.sources.wheel_store import Sibling
@@ -107,7 +107,7 @@ def begin(make_client: Any, target: BinaryIO) -> Callable[..., DeltaDownload | N
     def begun(file: File, *siblings: Sibling, **options: Any) -> DeltaDownload | None:
         settings: dict[str, Any] = {"budget": DownloadBudget(), "progress": NO_PROGRESS}
         return begin_delta_download(
-            make_client(), file, Kept(siblings), target, **settings | options
+            make_client(), file, Kept(siblings).siblings, target, **settings | options
         )
 
     return begun
@@ -429,7 +429,7 @@ def test_wheel_that_is_invalid_itself(
     assert fetched(server) < 20_000
 
 
-class Seen(NoProgress):
+class Seen(Progress):
     """Remember how large the file was said to be."""
 
     size = 0

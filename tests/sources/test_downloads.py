@@ -14,7 +14,7 @@ from wheelfit.errors import TooLarge
 from wheelfit.sources.download_limits import DownloadBudget
 from wheelfit.sources.downloads import Download
 from wheelfit.sources.page import File
-from wheelfit.sources.progress import NoProgress
+from wheelfit.sources.progress import Progress
 from wheelfit_runtime.errors import HashMismatch, IntegrityError, UnexpectedStatus, Unreachable
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ BODY = bytes(range(256)) * 4000
 RIGHT = {"sha256": hashlib.sha256(BODY).hexdigest()}
 
 
-class NotedProgress(NoProgress):
+class NotedProgress(Progress):
     """Remember what a transfer told."""
 
     def __init__(self) -> None:

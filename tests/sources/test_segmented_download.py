@@ -16,7 +16,7 @@ from wheelfit.errors import TooLarge
 from wheelfit.sources.download_limits import ConnectionLimits, DownloadBudget
 from wheelfit.sources.downloads import Download
 from wheelfit.sources.page import File
-from wheelfit.sources.progress import NoProgress
+from wheelfit.sources.progress import Progress
 from wheelfit.sources.segmented_download import MIN_SIZE, SegmentPolicy
 from wheelfit_runtime.errors import (
     HashMismatch,
@@ -42,7 +42,7 @@ ALONE = SegmentPolicy(segment_size=MB, sufficient_speed=0.0, measuring_time=0.0)
 """As if one were always enough."""
 
 
-class Counted(NoProgress):
+class Counted(Progress):
     """Remember what a transfer told."""
 
     def __init__(self) -> None:

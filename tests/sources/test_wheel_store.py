@@ -16,12 +16,11 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.cache import Store
 from wheelfit.sources.local_files import LocalFiles
 from wheelfit.sources.page import File
-from wheelfit.sources.progress import NoProgress, Progress
+from wheelfit.sources.progress import Progress
 from wheelfit.sources.wheel_store import WheelStore
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import add_member, build_wheel
-from wheelfit.wheels.file_system import AnyPath
-from wheelfit.wheels.native_file_system import NativeFileSystem
+from wheelfit.wheels.file_system import AnyPath, FileSystem
 from wheelfit.wheels.unpacked import MANIFEST, UnpackedWheel
 from wheelfit_runtime.errors import FileProblem, HashMismatch, InvalidWheel
 
@@ -47,15 +46,15 @@ class Place:
         """List the wheel."""
         return File(self.path.name, self.path.as_uri(), hashes)
 
-    def store(self, files: NativeFileSystem | None = None) -> WheelStore:
+    def store(self, files: FileSystem | None = None) -> WheelStore:
         """Open the store, as another process would."""
         store = Store(self.cache, note=self.notes.append)
-        return WheelStore(store, note=self.notes.append, files=files or NativeFileSystem())
+        return WheelStore(store, note=self.notes.append, files=files or FileSystem())
 
     def unpacked(self, progress: Progress | None = None, **hashes: str) -> UnpackedWheel:
         """Return the wheel unpacked, from the cache or not."""
         files = LocalFiles(self.store())
-        return files.unpacked(self.file(**hashes), self.scratch, progress or NoProgress())
+        return files.unpacked(self.file(**hashes), self.scratch, progress or Progress())
 
     def read(self, later: float | None = None) -> int:
         """Return how many bytes of the wheel are read to have it unpacked."""
@@ -77,7 +76,7 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-class Counting(NoProgress):
+class Counting(Progress):
     """Count the bytes that are read."""
 
     def __init__(self) -> None:
@@ -89,7 +88,7 @@ class Counting(NoProgress):
 
     def unpacking(self, total: int) -> Progress:  # noqa: ARG002
         """Count nothing of it."""
-        return NoProgress()
+        return Progress()
 
 
 class TestKept:
@@ -236,7 +235,7 @@ class TestFailures:
         class Enough(Exception):
             """Say so."""
 
-        class Impatient(NoProgress):
+        class Impatient(Progress):
             def advance(self, count: int) -> None:
                 if not count:
                     raise Enough
@@ -248,7 +247,7 @@ class TestFailures:
         """All contents are on the disk before the entry has its name."""
         steps: list[tuple[str, object]] = []
 
-        class Recording(NativeFileSystem):
+        class Recording(FileSystem):
             def sync_tree(self, folder: AnyPath) -> None:
                 steps.append(("sync", (Path(folder) / MANIFEST).is_file()))
                 super().sync_tree(folder)

@@ -22,8 +22,7 @@ from wheelfit.testing.file_systems import (
     ReadOnlyFileSystem,
     WindowsLikeFileSystem,
 )
-from wheelfit.wheels.file_system import FileSystem
-from wheelfit.wheels.native_file_system import NATIVE, extended_path, retry_while_in_use
+from wheelfit.wheels.file_system import NATIVE, FileSystem, extended_path, retry_while_in_use
 
 
 @pytest.fixture(autouse=True)

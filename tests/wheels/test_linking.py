@@ -13,9 +13,8 @@ import pytest
 from msgspec.structs import replace
 
 from wheelfit.testing.wheels import build_wheel, unpack_wheel
-from wheelfit.wheels.file_system import AnyPath
+from wheelfit.wheels.file_system import AnyPath, FileSystem
 from wheelfit.wheels.linking import Linker, LinkMode, Move, current_umask
-from wheelfit.wheels.native_file_system import NativeFileSystem
 from wheelfit.wheels.unpacked import UnpackedWheel
 
 FILES = {"demo/__init__.py": "1", "demo/data": "2", "demo/deep/tool": "3", "top.py": "4"}
@@ -58,7 +57,7 @@ def shared(wheel: UnpackedWheel, target: Path) -> set[bool]:
     return found
 
 
-class Disk(NativeFileSystem):
+class Disk(FileSystem):
     """Play a file system on which some ways do not work.
 
     :param failures: by way, the number of the error.

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from wheelfit.core.durations import duration_in_words
 from wheelfit.core.sizes import size_in_words
-from wheelfit.sources.progress import NO_PROGRESS, NoProgress, Progress
+from wheelfit.operations.context import WheelProgress
+from wheelfit.sources.progress import Progress
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ class _Bar:
             self._task, self._rich = None, None
 
 
-class Transfer(NoProgress):
+class Transfer(Progress):
     """The progress of one transfer."""
 
     def __init__(self, bar: _Bar, verb: str, screen: Screen, *, is_sum: bool = False) -> None:
@@ -214,10 +215,6 @@ class Transfer(NoProgress):
         if self._prints_line and self._bar.count:
             size = size_in_words(self._bar.count)
             self._screen.note(f"  {self._verb} {self._bar.what} ({size})")
-
-    def unpacking(self, total: int) -> Progress:  # noqa: ARG002
-        """Report nothing."""
-        return NO_PROGRESS
 
 
 class Wheels:
@@ -293,7 +290,7 @@ class Wheels:
         return f"{self._finished} of {self._expected} wheels"
 
 
-class _Wheel:
+class _Wheel(WheelProgress):
     """The progress of one wheel until it is unpacked."""
 
     def __init__(self, wheels: Wheels, bar: _Bar, size: int) -> None:
@@ -359,7 +356,7 @@ class _Wheel:
         self._wheels.end_wheel(self._what, self._fetched, seconds, self._full_size)
 
 
-class _Unpacking(NoProgress):
+class _Unpacking(Progress):
     """The progress of unpacking one wheel."""
 
     def __init__(self, wheel: _Wheel, total: int) -> None:
@@ -375,7 +372,7 @@ class _Unpacking(NoProgress):
         self._wheel.unpacked(count)
 
 
-class Bar(NoProgress):
+class Bar(Progress):
     """A progress bar on a terminal: a ``sources.progress.Progress``.
 
     :param screen: decides whether to draw.

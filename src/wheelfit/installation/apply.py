@@ -30,8 +30,8 @@ from wheelfit.installation.transaction import Transaction, environment_error
 from wheelfit.installation.unchanged_folders import unchanged_folders
 from wheelfit.installation.wheel_stage import WheelStage
 from wheelfit.sources.progress import NO_PROGRESS, Progress
+from wheelfit.wheels.file_system import NATIVE
 from wheelfit.wheels.linking import Linker
-from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit_runtime.errors import EnvironmentUnavailable, InvalidWheel
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from wheelfit.installation.removal import OwnershipRules, RealPaths, is_real_fol
 from wheelfit.installation.scripts import script_of
 from wheelfit.installation.startup_files import StartupFiles, StartupFolders
 from wheelfit.wheels.entry_points import is_interpreter_name
-from wheelfit.wheels.native_file_system import NATIVE
+from wheelfit.wheels.file_system import NATIVE
 from wheelfit.wheels.paths import fold_name, target_faults
 from wheelfit.wheels.record import encode_digest, row_for
 from wheelfit.wheels.zip_archive import faults_error

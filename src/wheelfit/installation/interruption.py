@@ -14,7 +14,7 @@ from wheelfit.installation.locking import LOCK_TIMEOUT, locked
 from wheelfit.installation.recovery import OUTCOMES, Recovery, RecoveryOutcome, recover
 from wheelfit.installation.staging_folders import remove_folders
 from wheelfit.installation.transaction import environment_error
-from wheelfit.wheels.native_file_system import NATIVE
+from wheelfit.wheels.file_system import NATIVE
 
 if TYPE_CHECKING:
     from wheelfit.installation.environment import Environment

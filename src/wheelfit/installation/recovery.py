@@ -34,8 +34,7 @@ from wheelfit.installation.journal import (
 )
 from wheelfit.installation.removal import RealPaths, files_in_record, is_real_folder
 from wheelfit.installation.steps import Step, StepKind
-from wheelfit.wheels.file_system import FileSystem, make_with_parents
-from wheelfit.wheels.native_file_system import NATIVE
+from wheelfit.wheels.file_system import NATIVE, FileSystem
 from wheelfit_runtime.errors import InvalidWheel, os_reason
 from wheelfit_runtime.patterns import pattern
 from wheelfit_runtime.wording import count_of
@@ -204,7 +203,7 @@ class _Undo:
                     if self._is_superseded(step):
                         emptied.append(step.path)
                     else:
-                        make_with_parents(self._disk, step.path)
+                        self._disk.make_folders(step.path)
         for folder in reversed(emptied):
             _remove_empty(folder, self._disk)
         notes = [f"{path} stays: it was added since" for path in self._staying[:_MAX_NOTES]]
@@ -273,7 +272,7 @@ class _Undo:
             self._staying.append(step.path)
 
     def _move_back(self, step: Step) -> None:
-        make_with_parents(self._disk, os.path.dirname(step.path))  # noqa: PTH120
+        self._disk.make_folders(os.path.dirname(step.path))  # noqa: PTH120
         self._disk.move(step.workplace_path, step.path)
 
     def _bring_back(self, folder: str, target: str) -> None:
@@ -298,7 +297,7 @@ class _Undo:
 
     def _move_if_free(self, path: str, target: str) -> None:
         if not self._disk.exists(target):
-            make_with_parents(self._disk, os.path.dirname(target))  # noqa: PTH120
+            self._disk.make_folders(os.path.dirname(target))  # noqa: PTH120
             self._disk.move(path, target)
             self._staying.append(target)
 

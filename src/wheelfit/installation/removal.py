@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from wheelfit.errors import NotRemovable
 from wheelfit.installation.environment_folders import LOCK_FILE, WORKPLACE, is_below
 from wheelfit.installation.steps import FolderListing
-from wheelfit.wheels.native_file_system import NATIVE
+from wheelfit.wheels.file_system import NATIVE
 from wheelfit.wheels.paths import fold_name
 from wheelfit.wheels.record import parse_record
 from wheelfit.wheels.reserved_files import (

@@ -50,7 +50,7 @@ from wheelfit.installation.removal import RealPaths
 from wheelfit.installation.staging_folders import Workplaces
 from wheelfit.installation.steps import Step, StepKind, plan_steps
 from wheelfit.wheels.disk_space import FULL, no_space_message
-from wheelfit.wheels.native_file_system import NATIVE
+from wheelfit.wheels.file_system import NATIVE
 from wheelfit_runtime.errors import EnvironmentUnavailable, os_reason
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from wheelfit.installation.scripts import script_of, shebang_of
-from wheelfit.wheels.file_system import FileSystem, make_with_parents
 from wheelfit.wheels.linking import Linker, Move
 from wheelfit.wheels.record import format_cells, row_for
 
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.installation.checked_wheel import CheckedWheel, WheelFolder
+    from wheelfit.wheels.file_system import FileSystem
 
     _Row = tuple[str, str, str | int]
 
@@ -126,7 +126,7 @@ class WheelStage(Struct, eq=False):
                     self.files.make_folder(folder)
             else:
                 folder = str(self.stages[scheme])
-                make_with_parents(self.files, folder)
+                self.files.make_folders(folder)
             self._created[scheme, path] = folder
         return folder
 

@@ -6,13 +6,13 @@ import os
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Protocol
 
-from wheelfit.sources.progress import NO_PROGRESS, NoProgress, Progress
+from wheelfit.sources.progress import NO_PROGRESS, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 
-class WheelProgress(Progress, Protocol):
+class WheelProgress(Progress):
     """The progress of one wheel until it is unpacked."""
 
     def end(self) -> None:
@@ -114,7 +114,7 @@ class Context:
         self.reporter = Reporter() if reporter is None else reporter
 
 
-class _Silent(NoProgress):
+class _Silent(WheelProgress):
     """The progress of transfers, of wheels and of one wheel that is not shown."""
 
     def __init__(self, cancel: Callable[[], None]) -> None:
@@ -128,6 +128,3 @@ class _Silent(NoProgress):
 
     def wheel(self, name: str, size: int | None) -> WheelProgress:  # noqa: ARG002
         return self
-
-    def end(self) -> None:
-        pass

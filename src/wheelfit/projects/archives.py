@@ -24,7 +24,7 @@ from typing import IO, TYPE_CHECKING, BinaryIO, NamedTuple
 
 from wheelfit.errors import InvalidSource, reporting_os_errors
 from wheelfit.projects.names import ARCHIVE_SUFFIXES
-from wheelfit.wheels.native_file_system import NATIVE
+from wheelfit.wheels.file_system import NATIVE
 from wheelfit.wheels.paths import collision_faults, path_fault, target_faults
 from wheelfit.wheels.zip_directory import TAIL_SIZE, check_extents, find_end, parse_directory
 from wheelfit_runtime.errors import InvalidWheel

@@ -14,7 +14,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, Protocol, Self
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.arriving_file import ArrivingFile
@@ -36,7 +36,7 @@ from wheelfit.wheels.zip_directory import Member, find_end
 from wheelfit_runtime.errors import InvalidWheel, NetworkError, WheelfitError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from packaging.utils import NormalizedName
 
@@ -65,17 +65,10 @@ _NEARLY_ALL = 0.95
 _MISSING_FILE = ("", -1, 0)  # hash, size and time that no file has
 
 
-class CachedWheels(Protocol):
-    """The cached wheels, as in a ``WheelStore``."""
-
-    def siblings(self, name: NormalizedName, min_size: int) -> Iterable[Sibling]:
-        """Yield wheels of a project with archives of at least `min_size` bytes, newest first."""
-
-
 def begin_delta_download(
     client: Client,
     file: File,
-    cached_wheels: CachedWheels,
+    siblings_of: Callable[[NormalizedName, int], Iterable[Sibling]],
     target: BinaryIO,
     *,
     budget: DownloadBudget,
@@ -83,7 +76,8 @@ def begin_delta_download(
 ) -> DeltaDownload | None:
     """Find the sibling that shares most with a wheel, and begin to assemble the wheel.
 
-    :param cached_wheels: the cached wheels; only a few siblings are examined.
+    :param siblings_of: takes a project and a size, and yields the cached wheels of the project with
+        archives of at least that many bytes, newest first; only a few are examined.
     :param target: an empty file without a buffer, open for writing and reading.
     :return: None if nothing is gained, or there is no sibling.
     :raises RangeUnsupported: the server does not support ranges.
@@ -92,7 +86,7 @@ def begin_delta_download(
     if "sha256" not in file.hashes or file.size is None or file.size < _MIN_SIZE:
         return None
     filename = parse_wheel_filename(file.filename)
-    siblings = [*cached_wheels.siblings(filename.name, int(_MIN_GAIN * file.size))]
+    siblings = [*siblings_of(filename.name, int(_MIN_GAIN * file.size))]
     # Variants of the same release first.
     siblings.sort(key=lambda sibling: sibling.wheel.filename.version != filename.version)
     with _OpenSiblings(siblings[:_MAX_SIBLINGS]) as candidates:

@@ -1,12 +1,10 @@
-"""The progress of transfers: the protocol ``Progress``, which progress bars implement."""
+"""The progress of transfers: the class ``Progress``, from which progress bars derive."""
 
 from __future__ import annotations
 
-from typing import Protocol
 
-
-class Progress(Protocol):
-    """A receiver of the progress of one transfer.
+class Progress:
+    """A receiver of the progress of one transfer; this base class ignores it.
 
     The calls come in the order ``start``, any number of ``advance``, from any thread, ``done``. A
     transfer that must start again calls ``start`` again. A failed transfer never calls ``done``.
@@ -27,32 +25,13 @@ class Progress(Protocol):
     def done(self) -> None:
         """Report that the transfer is complete."""
 
-    def unpacking(self, total: int) -> Progress:
+    def unpacking(self, total: int) -> Progress:  # noqa: ARG002
         """Return the progress of unpacking the file, which may go on at the same time.
 
         :param total: bytes that will be unpacked.
         """
+        return NO_PROGRESS
 
 
-class NoProgress:
-    """A receiver that ignores progress."""
-
-    def start(self, total: int | None) -> None:
-        """Do nothing."""
-
-    def set_full_size(self, size: int) -> None:
-        """Do nothing."""
-
-    def advance(self, count: int) -> None:
-        """Do nothing."""
-
-    def done(self) -> None:
-        """Do nothing."""
-
-    def unpacking(self, total: int) -> Progress:  # noqa: ARG002
-        """Return this receiver."""
-        return self
-
-
-NO_PROGRESS = NoProgress()
+NO_PROGRESS = Progress()
 """The default of every transfer."""

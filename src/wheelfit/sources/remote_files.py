@@ -432,7 +432,12 @@ class RemoteFiles:
             return None
         try:
             return begin_delta_download(
-                self._client, file, self._wheels, target, budget=self._budget, progress=progress
+                self._client,
+                file,
+                self._wheels.siblings,
+                target,
+                budget=self._budget,
+                progress=progress,
             )
         except RangeUnsupported:
             self._remember_lack_of_ranges(file)

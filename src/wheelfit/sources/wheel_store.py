@@ -89,7 +89,7 @@ class WheelStore:
 
     @cached_property
     def _files(self) -> FileSystem:
-        from wheelfit.wheels.native_file_system import NATIVE
+        from wheelfit.wheels.file_system import NATIVE
 
         return self._given_files or NATIVE
 

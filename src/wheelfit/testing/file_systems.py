@@ -14,7 +14,7 @@ import os
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from wheelfit.wheels.native_file_system import NativeFileSystem
+from wheelfit.wheels.file_system import FileSystem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,7 @@ def _refuse(number: int, path: AnyPath) -> NoReturn:
     raise OSError(number, os.strerror(number), os.fspath(path))
 
 
-class FileSystemWithoutExchange(NativeFileSystem):
+class FileSystemWithoutExchange(FileSystem):
     """A file system that cannot exchange two names in one step."""
 
     def exchange(self, path: AnyPath, other: AnyPath) -> bool:  # noqa: ARG002
@@ -34,7 +34,7 @@ class FileSystemWithoutExchange(NativeFileSystem):
         return False
 
 
-class FileSystemWithoutLinks(NativeFileSystem):
+class FileSystemWithoutLinks(FileSystem):
     """A file system without hard links and reflinks."""
 
     allows_batches = False  # so that callers use `link`, and do not link files of open folders
@@ -81,7 +81,7 @@ class WindowsLikeFileSystem(FileSystemWithoutExchange):
         super().remove_file(path)
 
 
-class OverlayFileSystem(NativeFileSystem):
+class OverlayFileSystem(FileSystem):
     """An overlay file system, as in a container: folders of its lower layer cannot be renamed.
 
     :param lower: a folder that is in the lower layer, with all folders below it.
@@ -106,7 +106,7 @@ class OverlayFileSystem(NativeFileSystem):
         return super().exchange(path, other)
 
 
-class CaseInsensitiveFileSystem(NativeFileSystem):
+class CaseInsensitiveFileSystem(FileSystem):
     """A file system that ignores the case of names, but preserves it.
 
     Only calls of this object ignore the case, and only that of the last part of a path.
@@ -140,7 +140,7 @@ class CaseInsensitiveFileSystem(NativeFileSystem):
         return super().exchange(self._existing_spelling(path), self._existing_spelling(other))
 
 
-class FileSystemWithoutOwners(NativeFileSystem):
+class FileSystemWithoutOwners(FileSystem):
     """A file system on which all files have one owner and one mode, as FAT or a network share.
 
     :param owner: the user and group id of all files.
@@ -161,7 +161,7 @@ class FileSystemWithoutOwners(NativeFileSystem):
         _refuse(errno.EPERM, path)
 
 
-class ObservedFileSystem(NativeFileSystem):
+class ObservedFileSystem(FileSystem):
     """A file system that calls a function before every change of the disk.
 
     :param before: called with the name of the method.
@@ -175,7 +175,7 @@ class ObservedFileSystem(NativeFileSystem):
 
 def _observed_method(name: str) -> Callable[..., Any]:
     """Return a method that calls `ObservedFileSystem.before` first."""
-    method = getattr(NativeFileSystem, name)
+    method = getattr(FileSystem, name)
 
     @wraps(method)
     def call(self: ObservedFileSystem, *arguments: Any) -> Any:

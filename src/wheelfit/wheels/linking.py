@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from wheelfit.wheels.native_file_system import NATIVE, new_file, open_source
+from wheelfit.wheels.file_system import NATIVE, new_file, open_source
 from wheelfit.wheels.rooted_folder import closed_at_end
 from wheelfit.wheels.unpacked import TREE, UnpackedWheel
 

@@ -18,7 +18,7 @@ from wheelfit.building.publishing.twine_sender import TwineSender
 from wheelfit.errors import AttestationProblem, UploadRefused
 from wheelfit.server.messages import Response
 from wheelfit.sources.page import File
-from wheelfit.sources.progress import NO_PROGRESS, NoProgress, Progress
+from wheelfit.sources.progress import NO_PROGRESS, Progress
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.errors import FileProblem, PolicyRefusal, UnexpectedStatus, Unreachable
 
@@ -251,7 +251,7 @@ def in_order(
     return publish_in_order(files, {files[0].release: b"{}"}, sender, listed, progress)
 
 
-class Hurrying(NoProgress):
+class Hurrying(Progress):
     """Somebody else who puts a file on an index just before ours comes (it is a `Progress`)."""
 
     def __init__(self, legacy: LegacyIndex, file: Path) -> None:

@@ -22,6 +22,7 @@ from checking.releases import (
 from wheelfit.checking.findings import CheckedCounts, Report
 from wheelfit.checking.targets import paths
 from wheelfit.checking.targets.paths import check_paths
+from wheelfit.sources.progress import Progress
 from wheelfit.testing.wheels import build_large_wheel, build_wheel, single_label_document
 
 
@@ -359,7 +360,7 @@ class TestWheels:
         sound_release(tmp_path)
         told: list[int | None] = []
 
-        class Bar:
+        class Bar(Progress):
             def start(self, total: int | None) -> None:
                 told.append(total)
 

@@ -19,7 +19,7 @@ from wheelfit.errors import EnvironmentBusy, LinkRefused
 from wheelfit.server.generate.collection import unreadable_file
 from wheelfit.server.generate.manifest import MANIFEST
 from wheelfit.sources.cache_locks import lock_open_file
-from wheelfit.wheels.native_file_system import NATIVE
+from wheelfit.wheels.file_system import NATIVE
 from wheelfit.wheels.rooted_folder import RootedFolder
 from wheelfit_runtime.errors import FileProblem, os_reason
 
