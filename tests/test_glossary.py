@@ -20,11 +20,11 @@ held ignore import imported initialize inspect install installed invert keep lef
 make missing mixed open outdated owned prefer prefetch probe prune publish published quiet raw read
 rebuild recover refit refused reinstall relabel remove removed rename repair replace replay require
 requires reserved resolve restricted resumed reused revoke revoked rewrite rewritten save select
-serve set shared shipped show skip split strip sync tracks truncated trusted try uninstall unmake
+serve set shared shipped show skip split strip sync truncated trusted try uninstall unmake
 untrust unyank update upgrade uploaded validate verify warn with written
 """
 QUALITIES = """
-alternate compat dev empty first full incompatible incomplete inexact local max newer newest offline
+compat dev empty first full incompatible incomplete inexact local max newer newest offline
 older online optional private public strict unchecked unknown unlisted unmatched unreadable
 unreferenced verbose vulnerable
 """

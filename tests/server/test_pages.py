@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from urllib.parse import urlsplit
 
 import pytest
 from msgspec.structs import replace
 from packaging.utils import canonicalize_name
 
 from wheelfit.server.pages import choose_type, write_project, write_projects, write_static_index
-from wheelfit.sources.page import ACCEPT, File, OtherPages, ProjectPage, Status
+from wheelfit.sources.page import ACCEPT, File, ProjectPage, Status
 from wheelfit.sources.simple_api import parse_page
 
 JSON = "application/vnd.pypi.simple.v1+json"
@@ -97,45 +96,13 @@ def test_json() -> None:
     assert set(sdist) == {"filename", "url", "hashes"}
 
 
-@pytest.mark.parametrize("media_type", [JSON, HTML])
-def test_alternate_locations(media_type: str) -> None:
-    """PEP 708: both formats have them, without hostile ones; by default there are none."""
-    elsewhere = OtherPages(("https://a.example/x/?a=1&b=2",), ("https://b.example/x/",))
-    body = write_project(replace(PAGE, other_pages=elsewhere), media_type)
-    assert parse_page(body, media_type, URL, NAME).other_pages == elsewhere
-    assert b'"1.2"' in body
-    hostile = ("javascript:alert(1)", "file:///etc/passwd", "https://u:p@c.example/x/", '"><b>')
-    body = write_project(replace(PAGE, other_pages=OtherPages(hostile, hostile)), media_type)
-    assert b"<b>" not in body or media_type == JSON
-    read = parse_page(body, media_type, URL, NAME).other_pages
-    assert {url.split("/")[2] for url in (*read.tracks, *read.alternates)} <= {
-        "c.example", urlsplit(URL).netloc,
-    }  # fmt: skip
-    assert "u:p" not in str(read)
-    plain = write_project(PAGE, media_type)
-    assert b"tracks" not in plain
-    assert b"alternate" not in plain
-
-
-@pytest.mark.parametrize("said", ["x", 1, {"a": "b"}, [1, None, ["x"]], None])
-def test_invalid_alternate_locations(said: object) -> None:
-    """PEP 708: invalid values are ignored, and the files are listed."""
-    document = json.loads(write_project(PAGE, JSON))
-    document["alternate-locations"] = document["meta"]["tracks"] = said
-    page = parse_page(json.dumps(document).encode(), JSON, URL, NAME)
-    assert len(page.files) == len(PAGE.files)
-    assert not page.other_pages
-
-
 def test_api_version() -> None:
     """PEP 629: a page has the lowest API version that has its keys."""
     plain = ProjectPage(NAME, (File("some-1.tar.gz", "some-1.tar.gz"),), "index")
     attested = File("some-1.tar.gz", "some-1.tar.gz", provenance="some-1.tar.gz.provenance")
-    elsewhere = OtherPages(("https://first.example/simple/some/",))
     pages = {
         "1.1": plain,
-        "1.2": replace(plain, other_pages=elsewhere),
-        "1.3": replace(plain, files=(attested,), other_pages=elsewhere),
+        "1.3": replace(plain, files=(attested,)),
         "1.4": replace(plain, files=(attested,), status=Status("deprecated", 'use "other"')),
     }
     for version, page in pages.items():
@@ -144,7 +111,7 @@ def test_api_version() -> None:
         assert said in write_project(page, HTML).decode()
         for kind in (JSON, HTML):
             read = parse_page(write_project(page, kind), kind, URL, NAME)
-            assert (read.status, read.other_pages) == (page.status, page.other_pages)
+            assert read.status == page.status
 
 
 def test_attributes_of_index_files() -> None:

@@ -11,7 +11,6 @@ from packaging.version import Version
 
 from wheelfit.sources.cache import Store
 from wheelfit.sources.cached_pages import Copy
-from wheelfit.sources.page import OtherPages
 from wheelfit.sources.parsed_pages import ParsedPages, stamp_of_copy
 from wheelfit.sources.release_files import PageFiles, sort_by_release
 from wheelfit.sources.simple_api import parse_page
@@ -55,16 +54,11 @@ def test_the_same_page_comes_back(tmp_path: Path) -> None:
     assert list((tmp_path / "parsed-1").rglob("*"))
 
 
-def test_where_a_project_is_besides_comes_back(tmp_path: Path) -> None:
-    """PEP 708, PEP 792: it is remembered with the files, and so is what the project is."""
-    said = (
-        '<meta name="pypi:tracks" content="https://a.example/a/">'
-        '<meta name="pypi:alternate-locations" content="https://b.example/a/">'
-        '<meta name="pypi:project-status" content="archived">'
-    )
+def test_status(tmp_path: Path) -> None:
+    """PEP 792: the status of the project is stored with the files."""
+    meta = '<meta name="pypi:project-status" content="archived">'
     for _ in range(2):
-        page = ParsedPages(Store(tmp_path)).page(answer(said + LARGE), A, source="s")
-        assert page.other_pages == OtherPages(("https://a.example/a/",), ("https://b.example/a/",))
+        page = ParsedPages(Store(tmp_path)).page(answer(meta + LARGE), A, source="s")
         assert page.status.marker == "archived"
 
 

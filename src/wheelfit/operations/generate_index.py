@@ -18,7 +18,6 @@ from wheelfit.operations.whole_index import open_target
 from wheelfit.server.generate.last_run import LastRun, fingerprint
 from wheelfit.server.generate.request import GenerateOptions, GenerateResult
 from wheelfit.server.generate.targets import FILES, SIMPLE, Target
-from wheelfit.sources.page import OtherPages, check_page_url
 from wheelfit.sources.urls import parse_public_url
 from wheelfit_runtime.errors import FileProblem
 
@@ -37,8 +36,6 @@ class GenerateIndexRequest(ValidatedRequest):
     replace: bool = False
     prune: bool = False
     allow_empty: bool = False
-    tracks: tuple[str, ...] = ()
-    alternate: tuple[str, ...] = ()
     site: bool = False
     public_url: str | None = None
     cache_file: str | None = None
@@ -120,7 +117,6 @@ def _generate(
         prune=request.prune,
         allow_empty=request.allow_empty,
         check_content=request.full,
-        other_pages=_other_pages(request),
     )
     if request.cache_file:
         from wheelfit.server.generate.file_facts import check_cache_file
@@ -153,21 +149,6 @@ def _generate(
             progress=progress,
             last_run=last_run,
         )
-
-
-def _other_pages(request: GenerateIndexRequest) -> dict[str, OtherPages]:
-    """Return the pages of other indexes that projects name."""
-    projects: dict[str, dict[str, list[str]]] = {}
-    for flag, texts in (("tracks", request.tracks), ("alternate", request.alternate)):
-        for text in texts:
-            name, _, url = text.partition("=")
-            check_page_url(url, where=f"--{flag} {text}")
-            project = projects.setdefault(canonicalize_name(name), {"tracks": [], "alternate": []})
-            project[flag].append(url)
-    return {
-        name: OtherPages(tuple(pages["tracks"]), tuple(pages["alternate"]))
-        for name, pages in projects.items()
-    }
 
 
 def _output_folders(folder: Path, target_folder: Path | None) -> frozenset[Path]:

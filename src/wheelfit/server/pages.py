@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 
 API_VERSION = "1.1"
-_WITH_OTHER_PAGES = "1.2"
-"""The API version for pages with other locations (PEP 708)."""
 _WITH_PROVENANCE = "1.3"
 """The API version for pages with provenance (PEP 740)."""
 _WITH_STATUS = "1.4"
@@ -83,22 +81,17 @@ def write_projects(names: Iterable[str], media_type: str) -> bytes:
 
 def write_project(page: ProjectPage, media_type: str) -> bytes:
     """Write the page of a project."""
-    other_pages, status, version = page.other_pages, page.status, _version(page)
+    status, version = page.status, _version(page)
     if media_type != JSON:
-        metas = [("pypi:tracks", url) for url in other_pages.tracks]
-        metas += [("pypi:alternate-locations", url) for url in other_pages.alternates]
+        metas = []
         if status:
             metas.append(("pypi:project-status", status.marker))
         if status and status.reason:
             metas.append(("pypi:project-status-reason", status.reason))
         return _html(f"Links for {page.name}", map(_link, page.files), metas, version)
-    meta: dict[str, object] = {"api-version": version}
-    if other_pages.tracks:
-        meta["tracks"] = list(other_pages.tracks)
     content = {
-        "meta": meta,
+        "meta": {"api-version": version},
         "name": page.name,
-        **({"alternate-locations": list(other_pages.alternates)} if other_pages.alternates else {}),
         **({"project-status": _status(status)} if status else {}),
         "versions": _versions(page.files),
         "files": [_entry(file) for file in page.files],
@@ -171,7 +164,7 @@ def _version(page: ProjectPage) -> str:
         return _WITH_STATUS
     if any(file.provenance is not None for file in page.files):
         return _WITH_PROVENANCE
-    return _WITH_OTHER_PAGES if page.other_pages else API_VERSION
+    return API_VERSION
 
 
 def _status(status: Status) -> dict[str, str]:

@@ -82,7 +82,7 @@ def parsed_page_key(wheelfit_version: str, source: str, project: str, stamp: str
     :param project: normalised; its releases are sorted, even if other projects share the page.
     :param stamp: a stamp of the exact bytes of the page, and of their origin.
     """
-    return key_of("parsed", 8, wheelfit_version, source, project, stamp)
+    return key_of("parsed", 9, wheelfit_version, source, project, stamp)
 
 
 def member_key(name: str, sha256: str, url: str) -> str:

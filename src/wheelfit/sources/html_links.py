@@ -34,10 +34,6 @@ class HtmlPage:
     """Content of ``<meta name="pypi:repository-version">`` (PEP 629)."""
     links: tuple[Link, ...]
     """In the order of the page."""
-    tracks: tuple[str, ...] = ()
-    """Content of each ``<meta name="pypi:tracks">`` (PEP 708)."""
-    alternates: tuple[str, ...] = ()
-    """Content of each ``<meta name="pypi:alternate-locations">`` (PEP 708)."""
     status: str = ""
     """Content of the first ``<meta name="pypi:project-status">`` (PEP 792); empty: none."""
     reason: str = ""
@@ -59,9 +55,6 @@ _TEXT_UNTIL = {
     name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE)
     for name in ("script", "style", "textarea", "title", "xmp", "iframe", "noframes", "noembed")
 }
-
-
-_STATUS = ("pypi:project-status", "pypi:project-status-reason")
 
 
 def read_links(text: str) -> HtmlPage:
@@ -105,9 +98,8 @@ def read_links(text: str) -> HtmlPage:
         builder.base,
         builder.version,
         tuple(builder.links),
-        tuple(builder.metas["pypi:tracks"]),
-        tuple(builder.metas["pypi:alternate-locations"]),
-        *(next(iter(builder.metas[name]), "") for name in _STATUS),
+        builder.metas.get("pypi:project-status", ""),
+        builder.metas.get("pypi:project-status-reason", ""),
     )
 
 
@@ -118,9 +110,7 @@ class _PageBuilder:
         self.base: str | None = None
         self.version: str | None = None
         self.links: list[Link] = []
-        self.metas: dict[str, list[str]] = {
-            name: [] for name in ("pypi:tracks", "pypi:alternate-locations", *_STATUS)
-        }
+        self.metas: dict[str, str] = {}
         self.attributes: dict[str, str] | None = None
         self.anchor_text: list[str] = []
 
@@ -135,8 +125,8 @@ class _PageBuilder:
             attributes = _attributes(text)
             if attributes.get("name") == "pypi:repository-version":
                 self.version = attributes.get("content")
-            elif attributes.get("name") in self.metas:
-                self.metas[attributes["name"]].append(attributes.get("content", ""))
+            else:
+                self.metas.setdefault(attributes.get("name", ""), attributes.get("content", ""))
 
     def end_anchor(self) -> None:
         """Process the end of an anchor: its end tag, another anchor or the end of the page."""

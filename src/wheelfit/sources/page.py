@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from types import MappingProxyType
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.urls import last_segment, origin, redact, split_userinfo, without_fragment
-from wheelfit_runtime.errors import InvalidConfiguration, UserError
+from wheelfit_runtime.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,20 +33,6 @@ VARIANTS_SUFFIX = "-variants.json"
 """End of the name of an index-level variants file (F-70)."""
 NO_HASHES: Mapping[str, str] = MappingProxyType({})
 """The hashes of a file for which no hash was published."""
-
-
-def check_page_url(url: str, *, where: str) -> None:
-    """Check that a URL can be the page of a project (PEP 708).
-
-    :raises InvalidConfiguration: it cannot.
-    """
-    parts = urlsplit(url)
-    if parts.scheme not in ("https", "http") or not parts.hostname or "@" in parts.netloc:
-        raise InvalidConfiguration(
-            f"{url[:200]!r} is not a page of a project",
-            where=where,
-            hint="as https://index.example.org/simple/torch/",
-        )
 
 
 def time_of_upload(file: File) -> datetime | None:
@@ -161,18 +146,6 @@ def file_of_url(url: str) -> File:
     return File(last_segment(public_url), public_url)
 
 
-class OtherPages(Struct, frozen=True):
-    """The pages of a project on other indexes, as its own page declares them (PEP 708)."""
-
-    tracks: tuple[str, ...] = ()
-    """URLs of the pages that this one extends."""
-    alternates: tuple[str, ...] = ()
-    """URLs of pages of the same project on other indexes."""
-
-    def __bool__(self) -> bool:
-        return bool(self.tracks or self.alternates)
-
-
 class Status(Struct, frozen=True):
     """The status of a project as a whole (PEP 792)."""
 
@@ -213,8 +186,6 @@ class ProjectPage(Struct, frozen=True):
     """The ignored parts of the page, each with the reason (F-136), one sentence each."""
     bridge: BridgeFamily | None = None
     """The family whose members are listed as its variants; None: it is not bridged."""
-    other_pages: OtherPages = OtherPages()
-    """Informational only: no file is taken from there."""
     status: Status = ACTIVE
     """The status of the project; a quarantined project has no files here."""
     order: tuple[str, ...] = ()

@@ -20,7 +20,7 @@ from wheelfit.core.digests import sha256_of
 from wheelfit.core.filename import parse_tags, wheel_tags
 from wheelfit.sources.cache import Store, parsed_page_key
 from wheelfit.sources.cached_pages import Copy, fresh_seconds_of
-from wheelfit.sources.page import NO_HASHES, File, OtherPages, ProjectPage, Status
+from wheelfit.sources.page import NO_HASHES, File, ProjectPage, Status
 from wheelfit.sources.release_files import (
     PageFiles,
     ReleaseFiles,
@@ -88,8 +88,6 @@ class _Table(Struct, frozen=True, array_like=True):
     """The files without a release."""
     ignored: tuple[str, ...]
     notes: tuple[str, ...]
-    tracks: tuple[str, ...]
-    alternates: tuple[str, ...]
     marker: str
     reason: str
 
@@ -152,8 +150,6 @@ class ParsedPages:
             others,
             by_release.ignored,
             page.notes,
-            page.other_pages.tracks,
-            page.other_pages.alternates,
             page.status.marker,
             page.status.reason,
         )
@@ -245,7 +241,6 @@ class _StoredPage:
             PageFiles(by_release, count, self._all, self._others),
             self._source,
             table.notes,
-            other_pages=OtherPages(table.tracks, table.alternates),
             status=Status(table.marker, table.reason),
         )
 

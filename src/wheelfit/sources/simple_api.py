@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from wheelfit.sources.page import (
-    ACTIVE,
-    NO_HASHES,
-    VARIANTS_SUFFIX,
-    File,
-    OtherPages,
-    ProjectPage,
-    Status,
-)
+from wheelfit.sources.page import ACTIVE, NO_HASHES, VARIANTS_SUFFIX, File, ProjectPage, Status
 from wheelfit.sources.urls import join, last_segment, origin, redact, split_userinfo
 from wheelfit_runtime.errors import InvalidPage
 from wheelfit_runtime.patterns import pattern
@@ -72,12 +64,12 @@ def parse_page(
     :raises InvalidPage: it is neither JSON nor HTML of API version 1.
     """
     source = source or redact(url)
-    files, notes, other_pages, status = _read(body, content_type, url, source)
+    files, notes, status = _read(body, content_type, url, source)
     if status:
         notes = (*notes, f"the project is {status}")
     if status.is_quarantined:
         files = ()
-    return ProjectPage(project, files, source, notes, other_pages=other_pages, status=status)
+    return ProjectPage(project, files, source, notes, status=status)
 
 
 def parse_links(
@@ -93,8 +85,8 @@ def parse_links(
     return _read(body, content_type, url, source)[:2]
 
 
-_Read: TypeAlias = tuple[tuple[File, ...], tuple[str, ...], OtherPages, Status]
-"""Files, notes, the pages of the project on other indexes, and its status."""
+_Read: TypeAlias = tuple[tuple[File, ...], tuple[str, ...], Status]
+"""Files, notes, and the status of the project."""
 
 
 def _read(body: bytes, content_type: str, url: str, source: str) -> _Read:
@@ -275,8 +267,7 @@ def _from_html(body: bytes, charset: str, url: str, source: str) -> _Read:
             metadata_hashes=_html_metadata(advertised),
             provenance=attributes.get("data-provenance"),
         )
-    other_pages = _other_pages(page.tracks, page.alternates, url)
-    return *entries.result(), other_pages, _status(page.status, page.reason)
+    return *entries.result(), _status(page.status, page.reason)
 
 
 def _html_name(link: Link) -> Callable[[str], str | None]:
@@ -301,7 +292,6 @@ def _html_metadata(value: str | None) -> Mapping[str, str] | None:
 
 class _Meta(Struct, rename="kebab"):
     api_version: str = "1.0"
-    tracks: object = None
 
 
 class _Status(Struct):
@@ -326,7 +316,6 @@ class _JsonPage(Struct, rename="kebab"):
     files: list[_JsonFile]
     meta: _Meta = msgspec.field(default_factory=_Meta)
     project_status: _Status | None = None
-    alternate_locations: object = None
 
 
 def _from_json(body: bytes, url: str, source: str) -> _Read:
@@ -353,10 +342,8 @@ def _from_json(body: bytes, url: str, source: str) -> _Read:
             metadata_hashes=_json_metadata(file.core_metadata, file.dist_info_metadata),
             provenance=file.provenance,
         )
-    other_pages = _other_pages(page.meta.tracks, page.alternate_locations, url)
     stated = page.project_status or _Status()
-    status = _status(stated.status, stated.reason or "")
-    return *entries.result(), other_pages, status
+    return *entries.result(), _status(stated.status, stated.reason or "")
 
 
 def _stated_name(name: str) -> Callable[[str], str]:
@@ -398,26 +385,6 @@ def _one_line(text: str) -> str:
 def _status(marker: str, reason: str) -> Status:
     """Read the status of a project (PEP 792); an unknown marker is kept as it is."""
     return Status(_one_line(marker) or ACTIVE.marker, _one_line(reason))
-
-
-_MAX_OTHER_PAGES = 50
-
-
-def _other_pages(tracks: object, alternates: object, url: str) -> OtherPages:
-    """Read the other pages of a project (PEP 708); values that are not URLs are left out."""
-    return OtherPages(_page_urls(tracks, url), _page_urls(alternates, url))
-
-
-def _page_urls(stated: object, url: str) -> tuple[str, ...]:
-    page_urls: dict[str, None] = {}
-    for text in stated[:_MAX_OTHER_PAGES] if isinstance(stated, (list, tuple)) else ():
-        try:
-            page_url = split_userinfo(join(url, text))[0] if isinstance(text, str) else ""
-            if _PLAIN_HOST.match(page_url) and page_url.isprintable():
-                page_urls[page_url] = None
-        except ValueError:
-            continue
-    return tuple(page_urls)
 
 
 def _check_version(version: str, url: str) -> None:

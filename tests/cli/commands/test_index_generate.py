@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -43,27 +42,6 @@ def test_refused_file(run: Runner, dist: Path) -> None:
     result = run("index", "generate", dist, "--keep-going", code=9)
     assert "left out: fast-2.0-py3-none-any.whl" in result.out
     assert (dist / "simple/fast/index.html").exists()
-
-
-def test_project_locations(run: Runner, dist: Path) -> None:
-    """PEP 708: pages list the given locations until a complete run without the options."""
-    url, page = "https://a.example/simple/fast/", dist / "simple/fast/index.json"
-
-    def said() -> tuple[object, object]:
-        document = json.loads(page.read_bytes())
-        return document["meta"].get("tracks"), document.get("alternate-locations")
-
-    run("index", "generate", dist, "--tracks", f"Fast={url}", "--alternate", f"fast={url}")
-    assert said() == ([url], [url])
-    assert url in (dist / "simple/fast/index.html").read_text()
-    again = run("index", "generate", dist, "--tracks", f"Fast={url}", "--alternate", f"fast={url}")
-    assert "nothing has changed" in again.out
-    build_release(dist, "other", labels=(None,))
-    run("index", "generate", dist, "--release", "other==1.0")
-    assert said() == ([url], [url])
-    run("index", "generate", dist)
-    assert said() == (None, None)
-    run("index", "generate", dist, "--tracks", "fast=a.example", code=1)
 
 
 def test_invalid_public_url(run: Runner, dist: Path) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from wheelfit.server.hosting.settings import ServerSettings, read_settings
 from wheelfit.server.store.project_rules import ProjectRules
-from wheelfit.sources.page import OtherPages
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
 
 
@@ -114,25 +113,10 @@ def test_project_rules(tmp_path: Path) -> None:
             settings_of(tmp_path, f"[[project]]\n{wrong}\n")
 
 
-def test_alternate_locations(tmp_path: Path) -> None:
-    """PEP 708: tables of URLs for each project; invalid URLs are errors."""
-    settings = settings_of(
-        tmp_path,
-        '[tracks]\nTorch = "https://a.example/torch/"\n'
-        '[alternate-locations]\ntorch = ["https://a.example/torch/", "https://b.example/torch/"]\n',
-    )
-    (declared,) = settings.elsewhere.items()
-    tracked = ("https://a.example/torch/",)
-    assert declared == ("torch", OtherPages(tracked, (*tracked, "https://b.example/torch/")))
-    for wrong in ('tracks = "x"', "[tracks]\ntorch = 1", '[tracks]\ntorch = "file:///x"'):
-        with pytest.raises(InvalidConfiguration):
-            settings_of(tmp_path, wrong)
-
-
 def test_text_instead_of_a_table(tmp_path: Path) -> None:
     """A known table of the wrong type is not reported as unknown, nor is any table left out."""
     file = tmp_path / "server.toml"
-    for content in ('owners = "x"', 'webhook = "x"', 'tracks = "x"'):
+    for content in ('owners = "x"', 'webhook = "x"'):
         file.write_text(content)
         with pytest.raises(InvalidConfiguration, match="must be a"):
             read_settings({}, {}, str(file))

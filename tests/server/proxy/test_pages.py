@@ -15,7 +15,6 @@ from server.proxy.behind import (
     JSON,
     LINUX_TAG,
     MAC_TAG,
-    NV,
     OLD_TAG,
     PIP,
     UV,
@@ -31,7 +30,7 @@ from wheelfit.server.folder import FolderIndex
 from wheelfit.server.loopback import LoopbackServer
 from wheelfit.server.messages import Request, Response
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.wheels import build_wheel
 
 
 class TestVariants:
@@ -414,54 +413,3 @@ def test_client_on_another_system(folder: Path, index: RecordingIndex) -> None:
         index.url, supported={"nvidia": {}}, target=target_of(macos_platforms("arm64", 14))
     ) as on_mac:
         assert f"some-1.0-{MAC_TAG}.whl" in on_mac.page("some", PIP)
-
-
-@pytest.mark.parametrize("form", ["json", "html"])
-@pytest.mark.parametrize("project", ["some", "plain"])
-def test_project_locations(project: str, form: str) -> None:
-    """PEP 708: tracks and alternate locations are passed on."""
-    tracks, other = "https://tracked.example/simple/x/", "https://other.example/simple/x/"
-    wheel = f"{project}-1.0-{LINUX_TAG}.whl"
-    variant = f"{project}-1.0-{LINUX_TAG}-cu129.whl"
-    document = release_document(
-        {"cu129": {"nvidia": {"cuda_version_lower_bound": ["12.9"]}}}, providers={"nvidia": NV}
-    )
-    names = [wheel, variant, f"{project}-1.0-variants.json"] if project == "some" else [wheel]
-    page = {
-        "meta": {"api-version": "1.2", "tracks": [tracks]},
-        "name": project,
-        "alternate-locations": [other],
-        "files": [{"filename": name, "url": f"../../f/{name}", "hashes": {}} for name in names],
-    }
-    html = (
-        '<!doctype html><head><meta name="pypi:repository-version" content="1.2">'
-        f'<meta name="pypi:tracks" content="{tracks}">'
-        f'<meta name="pypi:alternate-locations" content="{other}"></head>'
-        + "".join(f'<a href="../../f/{name}">{name}</a>' for name in names)
-    )
-
-    def answer(request: Request) -> Response:
-        if request.path.endswith("variants.json"):
-            return Response.of(200, json.dumps(document).encode(), {"content-type": JSON})
-        if request.path.startswith("/f/"):
-            text = f"Metadata-Version: 2.1\nName: {project}\nVersion: 1.0\n".encode()
-            return (
-                Response.of(200, text, {}) if request.path.endswith(".metadata") else Response(404)
-            )
-        if form == "html":
-            return Response.of(200, html.encode(), {"content-type": "text/html"})
-        return Response.of(200, json.dumps(page).encode(), {"content-type": JSON})
-
-    with (
-        RecordingIndex(answer) as index,
-        Behind(index.url, supported={"nvidia": CUDA}, mode="full") as behind,
-    ):
-        accept = JSON if form == "json" else "text/html"
-        got = body(behind.ask(f"/simple/{project}/", {**PIP, "accept": accept})).decode()
-    assert (f"{project}-1.0-0_cu129" in got) == (project == "some")
-    if form == "json":
-        report = json.loads(got)
-        assert (report["meta"]["tracks"], report["alternate-locations"]) == ([tracks], [other])
-    else:
-        assert f'<meta name="pypi:tracks" content="{tracks}">' in got
-        assert f'<meta name="pypi:alternate-locations" content="{other}">' in got

@@ -14,15 +14,10 @@ from wheelfit.server.folder import FolderIndex
 from wheelfit.server.messages import Request
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.store.folder import FolderBlobs
-from wheelfit.server.upstream.merged import (
-    IndexWithLocations,
-    MergedIndex,
-    MergedSource,
-    OwnerRules,
-)
+from wheelfit.server.upstream.merged import MergedIndex, MergedSource, OwnerRules
 from wheelfit.server.upstream.opening import Mirrors, open_mirrors
 from wheelfit.server.upstream.settings import MirrorSettings
-from wheelfit.sources.page import OtherPages, ProjectPage
+from wheelfit.sources.page import ProjectPage
 from wheelfit.sources.repository import Content
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
@@ -177,20 +172,6 @@ class TestShared:
         assert content.size == (own / "small-1.0-py3-none-any.whl").stat().st_size
         assert index.content("small-2.0-py3-none-any.whl") is not None
         assert index.content("small-9.0-py3-none-any.whl") is None
-
-    def test_alternate_locations(self, own: Path, mirrored: Mirroring) -> None:
-        """PEP 708: a combined page has those of all sources, a single one its own."""
-        urls = ("https://a.example/small/", "https://b.example/small/")
-        declared = IndexWithLocations(FolderIndex(own), {SMALL: OtherPages(urls[:1], urls)})
-        other = IndexWithLocations(mirrored.index, {SMALL: OtherPages(urls[1:], urls)})
-        sources = [MergedSource("own", declared, is_own=True), MergedSource("pypi", other)]
-        page = MergedIndex(sources).project(SMALL)
-        assert page is not None
-        assert page.other_pages == OtherPages(urls[:1], urls)
-        assert names(page) == names(FolderIndex(own).project(SMALL))  # nothing follows from it
-        page = MergedIndex(sources, OwnerRules({SMALL: ("own", "pypi")})).project(SMALL)
-        assert page is not None
-        assert page.other_pages == OtherPages(urls, urls)
 
     def test_variants_of_one_source(self, own: Path, mirrored: Mirroring, wheels: Path) -> None:
         """F-126: equal labels of two sources may differ in meaning."""

@@ -49,19 +49,6 @@ class TestPages:
         assert list(entry["core-metadata"]) == ["sha256"]
         assert entry["url"] == f"../../files/{SMALL}"
 
-    def test_alternate_locations(self, mirror: Opener, upstream: RecordingIndex) -> None:
-        """PEP 708: the upstream's alternate locations are passed on, and never followed."""
-        said = {"alternate-locations": ["https://other.example/simple/small/"]}
-        page = {"meta": {"api-version": "1.2", "tracks": ["https://first.example/small/"]}}
-        files: list[object] = [{"filename": SMALL, "url": f"../../files/{SMALL}", "hashes": {}}]
-        document = {**page, **said, "name": "small", "files": files}
-        upstream.faults.content["/simple/small/"] = json.dumps(document).encode()
-        body = b"".join(mirror().ask("/simple/small/").body)
-        served = json.loads(body)
-        assert served["alternate-locations"] == said["alternate-locations"]
-        assert served["meta"] == page["meta"]
-        assert list(mirror().page("small")) == [SMALL]
-
     @pytest.mark.parametrize("form", [JSON, "text/html"])
     def test_project_status(self, mirror: Opener, upstream: RecordingIndex, form: str) -> None:
         """PEP 792: the status is passed on; a quarantined project has no files."""

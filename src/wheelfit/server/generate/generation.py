@@ -137,7 +137,6 @@ def generate(
             before,
             result,
             keeps_others=bool(options.releases),
-            other_pages=options.other_pages,
             prune=options.prune,
             progress=progress,
         )

@@ -29,9 +29,8 @@ def fingerprint(
     """Return a digest of everything that the result of a run depends on."""
     releases = sorted(f"{name}=={version}" for name, version in options.releases)
     flags = (options.keep_going, options.replace, options.prune, options.check_content, in_place)
-    declared = sorted(options.other_pages.items(), key=lambda pair: pair[0])
     files = [(file.name, file.signature) for file in walk(folder, excluded=excluded)]
-    text = repr((_VERSION, __version__, releases, flags, declared, files))
+    text = repr((_VERSION, __version__, releases, flags, files))
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 

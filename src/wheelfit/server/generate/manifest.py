@@ -15,7 +15,7 @@ from msgspec import Struct, ValidationError, convert
 from msgspec.structs import asdict
 
 from wheelfit.core.filename import parse_index_file_name
-from wheelfit.sources.page import File, OtherPages
+from wheelfit.sources.page import File
 from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
@@ -62,8 +62,6 @@ class IndexManifest:
     """The paths of the files that are no longer on any page."""
     removed: Mapping[str, str] = field(default_factory=dict)
     """The SHA-256 of published files that are no longer on any page, by name."""
-    other_pages: Mapping[str, OtherPages] = field(default_factory=dict)
-    """The other locations on each project's page, for projects that have some."""
 
     def published_hashes(self) -> dict[str, str]:
         """Return the SHA-256 of every file that was ever published, except index files, by name."""
@@ -97,7 +95,6 @@ def read_manifest(data: bytes | None, *, where: str) -> IndexManifest:
             convert(document["files"], dict[str, str]),
             convert(document["unreferenced"], frozenset[str]),
             convert(document.get("removed", {}), dict[str, str]),
-            convert(document.get("other-pages", {}), dict[str, OtherPages]),
         )
     except (ValueError, LookupError, TypeError, AttributeError, ValidationError) as error:
         raise FileProblem(
@@ -130,11 +127,6 @@ def write_manifest(manifest: IndexManifest) -> bytes:
         "unreferenced": sorted(manifest.unreferenced),
         "removed": dict(sorted(manifest.removed.items())),
     }
-    if manifest.other_pages:
-        document["other-pages"] = {
-            project: {"tracks": pages.tracks, "alternates": pages.alternates}
-            for project, pages in sorted(manifest.other_pages.items())
-        }
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=False, default=dict)
     return text.encode()
 

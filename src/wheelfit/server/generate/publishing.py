@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -19,15 +18,12 @@ from wheelfit.server.generate.request import GenerateResult, TargetState
 from wheelfit.server.generate.targets import SIMPLE, PublishedFile, Target
 from wheelfit.server.pages import PAGE_TYPES, write_project, write_projects
 from wheelfit.sources.file_readers import ContentFiles
-from wheelfit.sources.page import File, OtherPages, ProjectPage
+from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS, Progress
 from wheelfit.sources.repository import Content, content_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping
-
-
-NO_OTHER_PAGES: Mapping[str, OtherPages] = MappingProxyType({})
 
 
 # Reasons to refuse a file that is sound by itself.
@@ -69,7 +65,6 @@ def publish(
     generated: GenerateResult,
     *,
     keeps_others: bool = False,
-    other_pages: Mapping[str, OtherPages] = NO_OTHER_PAGES,
     prune: bool = False,
     progress: Progress = NO_PROGRESS,
 ) -> GenerateResult:
@@ -78,8 +73,6 @@ def publish(
     :param entries: the entries of each page, by project.
     :param target: the locked target.
     :param keeps_others: whether published releases without new entries stay on the pages.
-    :param other_pages: the other locations of projects (PEP 708); with ``keeps_others``, those of
-        other projects stay.
     :param prune: whether to remove files that are on no page, neither now nor before.
     """
     files = sorted(files, key=lambda file: file.path)
@@ -90,9 +83,7 @@ def publish(
         # Read again: another process may have published to an object store meanwhile.
         before = read_manifest(target.read(MANIFEST), where=target.name)
         listed = _merged_entries(before.entries, entries, keeps_others=keeps_others)
-        locations = {**(before.other_pages if keeps_others else {}), **other_pages}
-        locations = {name: locations[name] for name in listed if locations.get(name)}
-        pages, digests = _pages(listed, locations, before, target)
+        pages, digests = _pages(listed, before, target)
         stored = {**before.files, **{file.path: file.sha256 for file in files}}
         listed_files = [(name, file) for name, page in listed.items() for file in page]
         unreferenced = stored.keys() - {
@@ -107,7 +98,6 @@ def publish(
             {path: digest for path, digest in stored.items() if path not in pruned},
             frozenset(unreferenced.difference(pruned)),
             {name: sha for name, sha in before.published_hashes().items() if name not in names},
-            locations,
         )
         target.put_pages(pages)
         if removed_pages:
@@ -160,7 +150,6 @@ def by_version(file: File) -> tuple[Version, str]:
 
 def _pages(
     listed: Mapping[str, tuple[File, ...]],
-    locations: Mapping[str, OtherPages],
     before: IndexManifest,
     target: Target,
 ) -> tuple[list[tuple[str, bytes]], dict[str, str]]:
@@ -182,10 +171,8 @@ def _pages(
             pages.append((path, data))
 
     for name, entries in listed.items():
-        other_pages = locations.get(name, OtherPages())
-        has_same_locations = before.other_pages.get(name) == locations.get(name)
-        is_same = has_same_locations and before.entries.get(name) == entries
-        page = ProjectPage(canonicalize_name(name), entries, source="", other_pages=other_pages)
+        is_same = before.entries.get(name) == entries
+        page = ProjectPage(canonicalize_name(name), entries, source="")
         for file, media_type in PAGE_TYPES.items():
             path = f"{SIMPLE}/{name}/{file}"
             add(path, is_same=is_same, write=partial(write_project, page, media_type))

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
     from wheelfit.checking.findings import Finding
     from wheelfit.core.filename import Release
-    from wheelfit.sources.page import OtherPages
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +29,6 @@ class GenerateOptions:
     folder may not be mounted."""
     check_content: bool = False
     """Compare all content of new wheels with RECORD."""
-    other_pages: Mapping[str, OtherPages] = field(default_factory=dict, hash=False)
-    """The other locations of projects (PEP 708)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,6 @@ from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.opening import Store, clean, open_store
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.store.tokens import issue_first_token, redact_stage_secrets
-from wheelfit.server.upstream.merged import IndexWithLocations
 from wheelfit.sources.open import open_web
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.sources.urls import file_path
@@ -117,8 +116,6 @@ def run_server(
                 )
                 for name, mirror in mirrors.families.items()
             }
-        if settings.elsewhere:
-            index = IndexWithLocations(index, settings.elsewhere)
         index = PublicErrorsIndex(index, log)
 
         def recent() -> tuple[RecentUpload, ...]:

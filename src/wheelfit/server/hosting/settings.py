@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from packaging.utils import NormalizedName, canonicalize_name
+from packaging.utils import canonicalize_name
 
 from wheelfit.core import strict_toml
 from wheelfit.core.project_patterns import check_patterns, normalised
@@ -35,7 +35,6 @@ from wheelfit.server.upstream.settings import (
 )
 from wheelfit.sources.bridges.catalogue import known_families
 from wheelfit.sources.cooldown import parse_cutoff
-from wheelfit.sources.page import OtherPages, check_page_url
 from wheelfit.sources.urls import parse_public_url
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, os_reason
 
@@ -85,8 +84,6 @@ class ServerSettings:
     """Other indexes whose projects are served too, the most important first."""
     owners: OwnerRules = OwnerRules()
     """Rules about the sources that may supply each project."""
-    elsewhere: Mapping[NormalizedName, OtherPages] = field(default_factory=dict, hash=False)
-    """Other locations of each project on its page (PEP 708)."""
     publishers: tuple[TrustedPublisher, ...] = ()
     """CI jobs that may upload by their identity."""
     webhooks: tuple[Webhook, ...] = ()
@@ -154,7 +151,6 @@ def read_settings(
         audit_retention=values["audit-retention"],
         mirrors=_mirrors(values, texts, tables, environ),
         owners=_owners(values["reserved"], tables),
-        elsewhere=_elsewhere(tables, str(file)),
         publishers=_publishers(tables, values["public-url"]),
         webhooks=_webhooks(tables),
         mirror_storage=values["mirror-storage"],
@@ -234,8 +230,11 @@ def _owners(reserved: tuple[str, ...] | None, file: Table) -> OwnerRules:
     """Return the rules about owners."""
     patterns = file.strings("reserved") if reserved is None else reserved
     check_patterns(patterns, where="reserved")
-    owners = _by_project(file.table("owners"))
-    return OwnerRules({str(project): sources for project, sources in owners.items()}, patterns)
+    table = file.table("owners")
+    owners: dict[str, tuple[str, ...]] = {
+        canonicalize_name(project): table.strings(project, single=True) for project in table.content
+    }
+    return OwnerRules(owners, patterns)
 
 
 def _private(values: Mapping[str, Any], tables: Table) -> tuple[str, ...]:
@@ -310,23 +309,6 @@ def _webhooks(tables: Table) -> tuple[Webhook, ...]:
     if len({webhook.id for webhook in webhooks}) < len(webhooks):
         raise InvalidConfiguration("two webhooks have the same url")
     return tuple(webhooks)
-
-
-def _elsewhere(file: Table, where: str) -> Mapping[NormalizedName, OtherPages]:
-    """Return the locations that the tables ``tracks`` and ``alternate-locations`` declare."""
-    locations: dict[NormalizedName, dict[str, tuple[str, ...]]] = {}
-    for key, name in (("tracks", "tracks"), ("alternate-locations", "alternates")):
-        for project, urls in _by_project(file.table(key)).items():
-            for url in urls:
-                check_page_url(url, where=where)
-            locations.setdefault(project, {})[name] = urls
-    return {project: OtherPages(**urls) for project, urls in locations.items()}
-
-
-def _by_project(table: Table) -> dict[NormalizedName, tuple[str, ...]]:
-    return {
-        canonicalize_name(project): table.strings(project, single=True) for project in table.content
-    }
 
 
 def _read_file(file: str | None) -> dict[str, object]:
@@ -428,8 +410,7 @@ _PROJECT_KEYS: Mapping[str, Callable[[str], Any]] = {
 }
 """The rules for projects, with the reader of each."""
 _TABLES = (
-    "mirror", "owners", "reserved", "private", "tracks", "alternate-locations", "trusted-publisher",
-    "webhook", "project",
+    "mirror", "owners", "reserved", "private", "trusted-publisher", "webhook", "project",
 )  # fmt: skip
 """Keys of tables and lists in a file; of these, only ``mirror``, ``reserved`` and ``private`` can
 be set elsewhere too.

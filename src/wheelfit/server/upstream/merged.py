@@ -9,14 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from msgspec import structs
-
 from wheelfit.core.filename import parse_index_file_name, project_of
 from wheelfit.core.project_patterns import fits
 from wheelfit.server.upstream.documents import release_of_variant
 from wheelfit.sources.file_readers import ContentFiles
 from wheelfit.sources.memory_cache import MemoryCache
-from wheelfit.sources.page import File, OtherPages, ProjectPage
+from wheelfit.sources.page import File, ProjectPage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -175,24 +173,12 @@ class MergedIndex(ContentFiles):
                 "of files with the same name, and of variants of one release, only those of the "
                 "first source are listed"
             )
-        other_pages = OtherPages(
-            tuple(dict.fromkeys(url for page in pages for url in page.other_pages.tracks)),
-            tuple(dict.fromkeys(url for page in pages for url in page.other_pages.alternates)),
-        )
         source = ", ".join(page.source for page in pages)
         # A source that withholds its files does not decide for the others.
         statuses = [page.status for page in pages if not page.status.is_quarantined]
         status = (statuses or [pages[0].status])[0]
         withheld = tuple(reason for page in pages for reason in page.withheld)
-        return ProjectPage(
-            name,
-            files,
-            source,
-            tuple(notes),
-            other_pages=other_pages,
-            status=status,
-            withheld=withheld,
-        )
+        return ProjectPage(name, files, source, tuple(notes), status=status, withheld=withheld)
 
     def _merged_content(
         self, name: NormalizedName, filename: str, suffix: str
@@ -234,35 +220,3 @@ def _without_clashes(pages: Iterable[Sequence[File]]) -> tuple[File, ...]:
 def _variant_release(filename: str) -> object:
     """Return the release that a variant wheel or document belongs to; None of other files."""
     return parse_index_file_name(filename) or release_of_variant(filename)
-
-
-class IndexWithLocations(ContentFiles):
-    """The pages of another index with declared locations: an `Index`.
-
-    :param other_pages: the locations of each project, which replace those of the other index.
-    """
-
-    def __init__(self, index: Index, other_pages: Mapping[NormalizedName, OtherPages]) -> None:
-        self._index = index
-        self.name = index.name
-        self._other_pages = other_pages
-
-    def projects(self) -> Iterable[NormalizedName]:
-        """Return the names of all projects, sorted."""
-        return self._index.projects()
-
-    def project(self, name: NormalizedName) -> ProjectPage | None:
-        """Return the page of a project."""
-        page = self._index.project(name)
-        declared = self._other_pages.get(name)
-        if page is None or declared is None:
-            return page
-        return structs.replace(page, other_pages=declared)
-
-    def stamp(self, name: NormalizedName) -> Hashable | None:
-        """Return a stamp that changes with the page; declarations never change."""
-        return self._index.stamp(name)
-
-    def content(self, filename: str) -> Content | Redirect | None:
-        """Return the bytes of a file."""
-        return self._index.content(filename)

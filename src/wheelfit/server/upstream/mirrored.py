@@ -376,7 +376,6 @@ class MirroredIndex(ContentFiles):
             tuple(self._entry(file) for file in originals.values()),
             self.name,
             tuple(dict.fromkeys(notes)),
-            other_pages=listed.other_pages,
             status=listed.status,
             withheld=tuple(withheld.items()),
         )

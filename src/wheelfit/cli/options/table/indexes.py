@@ -89,16 +89,6 @@ GENERATE = OptionGroup(
     _REPLACE,
     Option("--prune", FLAG, "remove files that no page names, now and before the last change"),
     Option("--allow-empty", FLAG, "remove all projects of the index if DIR has nothing to publish"),
-    Option(
-        "--tracks PROJECT=URL",
-        TEXTS,
-        "declare that this project adds to the one of that page (PEP 708)",
-    ),
-    Option(
-        "--alternate PROJECT=URL",
-        TEXTS,
-        "declare that the project of that page on another index is the same (PEP 708)",
-    ),
     Option("--site", FLAG, "write pages for people beside the index (needs the extra `server`)"),
     Option(
         "--public-url URL",
