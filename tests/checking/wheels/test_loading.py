@@ -79,20 +79,6 @@ class TestLibraries:
         assert found(tmp_path / "1", "platform-too-old", user=user)
         assert not found(tmp_path / "2", "platform-too-old", user=user, own=elf_file(soname=cpp))
 
-    @pytest.mark.parametrize(
-        ("library", "expected"),
-        [
-            ("/usr/lib/libSystem.B.dylib", []),
-            ("/System/Library/Frameworks/Accelerate.framework/Accelerate", []),
-            ("@rpath/libc10.dylib", []),  # may be loaded by another package
-            ("/opt/homebrew/opt/libomp/lib/libomp.dylib", ["warning"]),
-        ],
-    )
-    def test_macos(self, tmp_path: Path, library: str, expected: list[str]) -> None:
-        """F-15: a whole path that is not part of macOS leads nowhere on another Mac."""
-        user = macho_file(needed=[library])
-        assert severities(found(tmp_path, "external-library", MACOS, user=user)) == expected
-
 
 @pytest.mark.parametrize(
     ("runpath", "expected"),
@@ -174,28 +160,6 @@ def test_macos_versions(tmp_path: Path) -> None:
     assert severities(found(tmp_path / "1", "platform-too-old", MACOS, user=newer)) == ["warning"]
     next_year = macho_file(minimum=(12, 0))
     assert severities(found(tmp_path / "2", "platform-too-old", MACOS, user=next_year)) == ["error"]
-
-
-@pytest.mark.parametrize(
-    ("library", "expected"),
-    [
-        ("KERNEL32.dll", []),
-        ("api-ms-win-crt-heap-l1-1-0.dll", []),
-        ("python313.dll", []),
-        ("VCRUNTIME140_1.dll", []),
-        ("OWN.dll", []),
-        ("MSVCP140.dll", ["note"]),
-        ("nvcuda.dll", ["note"]),
-        ("zlib1.dll", ["warning"]),
-    ],
-)
-def test_windows(tmp_path: Path, library: str, expected: list[str]) -> None:
-    """F-15: what neither the wheel has nor Windows and Python bring, is missing."""
-    tag = "cp313-cp313-win_amd64"
-    files = {"fast/user.pyd": pe_file(needed=[library]), "fast.libs/own.dll": pe_file()}
-    report = check(plain(tmp_path, tag=tag, files=files), binaries=True)
-    found = [finding for finding in report.findings if finding.code == "external-library"]
-    assert severities(found) == expected
 
 
 def test_debug_information_for_windows(tmp_path: Path) -> None:

@@ -23,7 +23,6 @@ _DRIVERS = pattern(
     r"lib(?:cuda|nvcuvid|nvidia-[\w-]+|nvoptix|OpenCL|ze_loader|amdhip64|vulkan|EGL|GLX\w*|OpenGL)\.so.*"
 )
 """Libraries that come with the driver of a device, and must not be in a wheel."""
-_MACOS_SYSTEM_FOLDERS = ("/usr/lib/", "/System/")
 _ORIGIN_VARIABLES = ("$ORIGIN", "${ORIGIN}", "@loader_path")
 _DEFAULT_FOLDERS = frozenset(["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/lib/swift"])
 _ENVIRONMENT_FOLDERS = pattern(r"(?:\.\./)+(?:lib|lib64|bin)(?:/.*)?|\.\./\.\.")
@@ -95,14 +94,14 @@ def _severity(path: SearchPath, *, is_only: bool) -> Severity | None:
 
 
 def _missing_libraries(
-    native: Sequence[Binary], kind: Format, machines: frozenset[str]
+    native: Sequence[Binary], machines: frozenset[str]
 ) -> dict[str, list[Binary]]:
-    """Return the needed libraries outside of the wheel, with the binaries that need them."""
+    """Return the needed libraries outside of the wheel, with the ELF binaries that need them."""
     bundled = {posixpath.basename(binary.member) for binary in native}
     bundled |= {posixpath.basename(binary.soname) for binary in native if binary.soname}
     needed_by: dict[str, list[Binary]] = defaultdict(list)
     for binary in native:
-        if binary.format is kind and not machines.isdisjoint(binary.machines):
+        if binary.format is Format.ELF and not machines.isdisjoint(binary.machines):
             for name in binary.needed:
                 if posixpath.basename(name) not in bundled:
                     needed_by[name].append(binary)
@@ -118,7 +117,7 @@ def library_findings(
 ) -> Iterator[Finding]:
     """Yield findings about libraries and symbol versions that a platform tag does not guarantee."""
     missing_by_clause: dict[str, dict[str, list[Binary]]] = defaultdict(dict)
-    for name, binaries in _missing_libraries(native, Format.ELF, machines).items():
+    for name, binaries in _missing_libraries(native, machines).items():
         if policy.has_library(name):
             yield from _version_findings(name, binaries, tag, policy, location)
         elif _DRIVERS.fullmatch(name):
@@ -162,90 +161,3 @@ def _searches_other_packages(binary: Binary, native: Iterable[Binary]) -> bool:
     return any(
         path is not None and path.partition("/")[0] not in (*own_packages, ".") for path in paths
     )
-
-
-def macos_library_findings(native: Sequence[Binary], location: Location) -> Iterator[Finding]:
-    """Yield a finding about libraries by absolute path that only the build machine surely has."""
-    machines = frozenset(machine for binary in native for machine in binary.machines)
-    missing = {
-        name: binaries
-        for name, binaries in _missing_libraries(native, Format.MACHO, machines).items()
-        if name.startswith("/") and not name.startswith(_MACOS_SYSTEM_FOLDERS)
-    }
-    if missing:
-        message = f"{_needed_libraries_in_words(missing)}, which macOS does not have"
-        yield location.finding(checks.EXTERNAL_LIBRARY, message)
-
-
-def windows_library_findings(native: Sequence[Binary], location: Location) -> Iterator[Finding]:
-    """Yield findings about libraries that are neither in the wheel nor part of Windows or Python.
-
-    Libraries of drivers and of the Visual C++ runtime are notes.
-    """
-    bundled = {posixpath.basename(binary.member).lower() for binary in native}
-    missing_by_origin: dict[str, dict[str, list[Binary]]] = defaultdict(lambda: defaultdict(list))
-    for binary in native:
-        for name in binary.needed if binary.format is Format.PE else ():
-            origin = origin_of(name)
-            if name.lower() not in bundled and origin not in ("Windows", "Python"):
-                missing_by_origin[origin or ""][name].append(binary)
-    for origin, libraries in missing_by_origin.items():
-        reason = "which neither Windows nor Python has"
-        if origin:
-            reason = f"which come with {origin}"
-        yield location.finding(
-            checks.EXTERNAL_LIBRARY,
-            f"{_needed_libraries_in_words(libraries)}, {reason}",
-            severity=Severity.NOTE if origin else None,
-        )
-
-
-# --- libraries that a wheel for Windows may leave out -------------------------------------------
-
-# Windows has no list of guaranteed libraries. Every edition since Windows 10 has these, and
-# binaries in published wheels load them.
-_WINDOWS = frozenset(
-    """
-    aclui activeds advapi32 authz avicap32 avifil32 avrt bcrypt bcryptprimitives cabinet
-    cfgmgr32 combase comctl32 comdlg32 credui crypt32 cryptbase cryptnet cryptsp cryptui d2d1
-    d3d10 d3d10_1 d3d11 d3d12 d3d9 d3dcompiler_47 davclnt dbgeng dbghelp dcomp ddraw dhcpcsvc
-    dinput8 dnsapi dsound dwmapi dwrite dxcore dxgi dxva2 esent evr faultrep fwpuclnt gdi32
-    gdi32full gdiplus glu32 hid hlink httpapi icmp icu icuin icuuc imagehlp imm32 inetcpl
-    iphlpapi kernel32 kernelbase ksuser ktmw32 loadperf logoncli lz32 magnification mf mfplat
-    mfplay mfreadwrite mfuuid mlang mmdevapi mpr msacm32 mscms mscoree msdmo msi msimg32
-    mspatcha mstask msvcp_win msvcrt msvfw32 mswsock ncrypt ndfapi netapi32 netutils newdev
-    ninput normaliz ntdll ntdsapi ntmarta odbc32 odbccp32 ole32 oleacc oleaut32 oledlg opengl32
-    pdh powrprof profapi propsys psapi query qwave rasapi32 resutils rpcns4 rpcrt4 rstrtmgr
-    samcli sas schannel sechost secur32 security sensapi setupapi sfc shcore shell32 shfolder
-    shlwapi snmpapi spoolss srvcli sspicli synchronization t2embed tapi32 taskschd tbs tdh
-    traffic twinapi txfw32 ucrtbase uiautomationcore urlmon user32 userenv usp10 uxtheme version
-    virtdisk vssapi wdsclientapi webauthn webservices wer wevtapi wimgapi win32u windows.storage
-    windowscodecs winhttp wininet winmm winscard winspool.drv winsta wintrust wkscli wlanapi
-    wldap32 wldp wow32 ws2_32 wsnmp32 wsock32 wtsapi32 xinput1_4 xinput9_1_0 xmllite xolehlp
-    xpsprint
-    """.split()  # noqa: SIM905  # a list of words is read more easily as text
-)
-_API_SETS = pattern(r"(?:api|ext)-ms-.*\.dll")
-_PYTHON_LIBRARIES = pattern(r"(?:python3\d*t?|vcruntime140(?:_1)?)\.dll")
-"""Libraries of Python's own installation."""
-_VISUAL_CPP_RUNTIME = pattern(r"(?:msvcp140(?:_\w+)?|concrt140|vcomp140|vccorlib140|mfc140u?)\.dll")
-"""Libraries of the Visual C++ runtime, which many machines have, but not all."""
-_WINDOWS_DRIVERS = pattern(
-    r"(?:nvcuda|nvml|nvcuvid|nvencodeapi64|nvoptix|opencl|ze_loader|amdhip64(?:_\d+)?|vulkan-1)\.dll"
-)
-
-
-def origin_of(name: str) -> str | None:
-    """Return the origin of a library that a wheel may leave out; None: it must be in the wheel.
-
-    >>> origin_of("KERNEL32.dll"), origin_of("msvcp140.dll"), origin_of("zlib1.dll")
-    ('Windows', 'the Visual C++ runtime', None)
-    """
-    name = name.lower()
-    if name.removesuffix(".dll") in _WINDOWS or _API_SETS.fullmatch(name):
-        return "Windows"
-    if _PYTHON_LIBRARIES.fullmatch(name):
-        return "Python"
-    if _VISUAL_CPP_RUNTIME.fullmatch(name):
-        return "the Visual C++ runtime"
-    return "drivers" if _WINDOWS_DRIVERS.fullmatch(name) else None

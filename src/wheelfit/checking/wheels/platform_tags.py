@@ -11,11 +11,7 @@ from msgspec import Struct
 from wheelfit.checking import checks
 from wheelfit.checking.findings import Finding, Location, Severity, listed_briefly
 from wheelfit.checking.wheels.linux_policies import LinuxPolicy, linux_policy
-from wheelfit.checking.wheels.loading import (
-    library_findings,
-    macos_library_findings,
-    windows_library_findings,
-)
+from wheelfit.checking.wheels.loading import library_findings
 from wheelfit.wheels.binaries.facts import Binaries, Binary, Format
 from wheelfit_runtime.wording import listed
 
@@ -123,17 +119,13 @@ def platform_findings(
 def _library_findings(
     claims: Iterable[ClaimedPlatform], native: list[Binary], location: Location
 ) -> Iterator[Finding]:
-    """Compare the libraries that binaries load with those of every system that a tag admits."""
+    """Compare the libraries that binaries load with those of every Linux that a tag admits."""
     oldest: dict[object, ClaimedPlatform] = {}
     for claim in sorted(claims, key=_floor, reverse=True):  # older claims overwrite newer ones
         oldest[claim.c_library, claim.machines] = claim
     for claim in oldest.values():
         if claim.policy is not None:
             yield from library_findings(native, claim.tag, claim.machines, claim.policy, location)
-    if any(claim.format is Format.MACHO for claim in oldest.values()):
-        yield from macos_library_findings(native, location)
-    if any(claim.format is Format.PE for claim in oldest.values()):
-        yield from windows_library_findings(native, location)
 
 
 def _machine_findings(
