@@ -161,12 +161,6 @@ def contradicting(folder: Path) -> None:
     variant(folder, "null", document=other)
 
 
-def snapshots(folder: Path) -> None:
-    """Write the index file of last week and that of today."""
-    write(folder / "1" / INDEX_FILE, DOCUMENT)
-    write(folder / "2" / INDEX_FILE, document(lambda d: gpu(d).update({"sm_arch": ["70_real"]})))
-
-
 def listed(folder: Path, attributes: str, digest: str | None = None) -> None:
     """Write a page with an index file that is there."""
     sound_release(folder)
@@ -273,7 +267,6 @@ FOLDERS: dict[str, Callable[[Path], object]] = {
     ),
     "label-without-wheel": lambda f: (sound_release(f) / "fast-1.0-py3-none-any-mkl.whl").unlink(),
     "inconsistent-release": contradicting,
-    "changed-between-snapshots": snapshots,
     "forbidden-attribute": lambda f: listed(f, 'data-requires-python="&gt;=3"'),
     "no-hash": lambda f: listed(f, "", ""),
     "wrong-hash": lambda f: listed(f, "", "0" * 64),

@@ -58,7 +58,6 @@ def test_what_is_found(reports: dict[str, Report]) -> None:
         },
         "variant-abi-dependency-example": {
             "bad-values": 6,
-            "changed-between-snapshots": 2,
             "missing-file": 20,
             "no-hash": 8,
             "no-plain-wheel": 91,
@@ -126,12 +125,6 @@ ODDITIES = [
         "foo and 60567bd9 have the same properties",
     ),
     (
-        f"{ABI}/torch-2.8.0-variants.json",
-        "changed-between-snapshots",
-        "providers.priority",
-        "static-properties order = 1, 2, 3; in",
-    ),
-    (
         f"{INDEX}/numpy/numpy-2.3.3-variants.json",
         "label-without-wheel",
         "variants.x8664v4_mkl",
@@ -164,26 +157,6 @@ def test_lines_are_right(shared_data: Path, findings: list[tuple[str, Finding]])
             assert f'"{finding.path.rpartition(".")[2]}"' in line
             seen += 1
     assert seen > 20
-
-
-def test_a_label_that_changed(shared_data: Path) -> None:
-    """F-73, F-61: of two snapshots of one index, labels that changed their meaning are found."""
-    old = shared_data / ABI / "torch-2.9.0-variants.json"
-    new = shared_data / INDEX / "torch" / old.name
-    report = check(old, new)
-    changed = [
-        finding for finding in report.findings if finding.code == "changed-between-snapshots"
-    ]
-    assert {one.where for one in changed} == {str(new)}
-    messages = {one.path: one.message for one in changed}
-    assert messages['variants["cuda12.6"]'] == (
-        f"cuda12.6 has other properties than in {old}: "
-        "only here priority :: order :: 3; only there priority :: cuda :: 3"
-    )
-    assert set(messages) == {
-        "default-priorities.namespace",
-        *(f'variants["cuda{version}"]' for version in ("12.6", "12.8", "13.0")),
-    }
 
 
 def test_a_namespace_that_is_another_ones(shared_data: Path, tmp_path: Path) -> None:

@@ -309,10 +309,6 @@ LABEL_WITHOUT_WHEEL = CHECKS.warning("label-without-wheel", "F-73",
 INCONSISTENT_WHEELS = CHECKS.error("inconsistent-release", "F-65",
     "files of one release contradict each other about priorities, providers or a label",
     "build all wheels of a release from one description of its variants")
-CHANGED_BETWEEN_SNAPSHOTS = CHECKS.error("changed-between-snapshots", "F-73",
-    "two index files of one release contradict each other: the release changed incompatibly",
-    "give changed variants new labels, or publish a new version")
-
 DUPLICATE_LIBRARY = CHECKS.note("duplicate-library", "B-34",
     "variants of one release have the same libraries, which one package could carry for all",
     "split the package: docs/how-to/split-a-package.md shows how")

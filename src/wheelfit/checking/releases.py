@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
@@ -14,7 +13,7 @@ from wheelfit.checking.wheels.dependencies import DeclaredNames, undeclared_find
 from wheelfit.core.filename import index_file_name
 from wheelfit.core.index_metadata import contradictions, disagreement
 from wheelfit.core.labels import NULL, Label
-from wheelfit.core.providers import BrokenProvider, BuiltinProvider, PluginProvider, StaticProvider
+from wheelfit.core.providers import BrokenProvider
 from wheelfit.core.sizes import size_in_words
 from wheelfit.core.strict_json import path_of, shortened
 from wheelfit_runtime.wording import count_of
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from wheelfit.checking.wheels.wheel import LibraryFacts, WheelFacts
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.providers import Provider
+    from wheelfit.core.index_metadata import Contradiction
     from wheelfit_runtime.errors import IntegrityError
 
 
@@ -270,7 +269,6 @@ def _contradiction_findings(
     documents = [*from_index, *from_wheels]
     if len(documents) < 2:
         return
-    document_of = dict(documents)
     # Reported already: labels of the index file (F-93), and unusable parts of documents.
     index_labels = {
         path_of("variants", label) for _, document in from_index for label in document.variants
@@ -290,11 +288,8 @@ def _contradiction_findings(
         if concerns_index and contradiction.path in index_labels:
             continue
         member = "variant.json" if second in wheels else ""
-        message = _difference(
-            contradiction.steps, (first, document_of[first]), (second, document_of[second])
-        )
         yield Location(second, member).finding(
-            checks.INCONSISTENT_WHEELS, message, path=contradiction.path
+            checks.INCONSISTENT_WHEELS, _difference(contradiction), path=contradiction.path
         )
 
 
@@ -332,73 +327,10 @@ def _marker_findings(release: ReleaseFacts, indexes: Sequence[IndexFacts]) -> It
             yield from undeclared_findings(wheel.core, declared, Location(wheel.where, "METADATA"))
 
 
-def check_snapshots(index_files: Iterable[IndexFacts]) -> list[Finding]:
-    """Compare index files of one release from different places (F-73).
-
-    :param index_files: the older files first.
-    """
-    findings = []
-    usable = [file for file in index_files if file.document is not None]
-    for old, new in combinations(usable, 2):
-        pair = [(file.where, file.document) for file in (old, new) if file.document is not None]
-        for contradiction in contradictions(pair):
-            message = _difference(contradiction.steps, pair[0], pair[1])
-            findings.append(
-                Location(new.where).finding(
-                    checks.CHANGED_BETWEEN_SNAPSHOTS, message, path=contradiction.path
-                )
-            )
-    return _with_line_numbers(findings, usable)
-
-
-def _difference(
-    steps: tuple[str, ...], other: tuple[str, VariantDocument], this: tuple[str, VariantDocument]
-) -> str:
-    """Return the difference of a document from another at the path of a contradiction."""
-    where, before = other
-    _, after = this
-    key = Label(steps[-1])
-    if steps[0] == "variants" and key in after.variants and key in before.variants:
-        new_properties, old_properties = set(after.variants[key]), set(before.variants[key])
-        parts = [
-            f"{word} {shortened(', '.join(str(item) for item in sorted(items)), _MAX_QUOTED)}"
-            for word, items in (
-                ("only here", new_properties - old_properties),
-                ("only there", old_properties - new_properties),
-            )
-            if items
-        ]
-        return f"{key} has other properties than in {where}: {'; '.join(parts)}"
-    content, content_before = _content_in_words(after, steps), _content_in_words(before, steps)
-    return f"{path_of(*steps)} is {content}; in {where} it is {content_before}"
-
-
-def _content_in_words(document: VariantDocument, steps: tuple[str, ...]) -> str:
-    """Return the content of a document at the path of a contradiction."""
-    words = ""
-    match steps:
-        case ("providers", name) if name in document.providers:
-            words = _provider_in_words(document.providers[name])
-        case ("variants", label) if label in document.unusable:
-            words = f"unusable ({document.unusable[label]})"
-        case ("variants", label) if label in document.variants:
-            words = f"usable ({document.variants[Label(label)]})"
-        case ("default-priorities", "namespace"):
-            words = ", ".join(document.priorities)
-    return shortened(words or "something else", _MAX_QUOTED)
-
-
-def _provider_in_words(provider: Provider) -> str:
-    match provider:
-        case StaticProvider(features=features):
-            lists = [f"{feature.name} = {', '.join(feature.values)}" for feature in features]
-            return f"static-properties {'; '.join(lists)}"
-        case PluginProvider(requires=requires, plugin_api=endpoint):
-            return f"requires {', '.join(requires)}" + (f" with {endpoint}" if endpoint else "")
-        case BuiltinProvider(name=name):
-            return f"builtin {name}"
-        case BrokenProvider(reason=reason):
-            return f"unusable ({reason})"
+def _difference(contradiction: Contradiction) -> str:
+    """Return the difference of the second file of a contradiction from the first."""
+    there, here = (shortened(value, _MAX_QUOTED) for value in contradiction.values)
+    return f"{contradiction.path} differs from {contradiction.first} (here: {here}; there: {there})"
 
 
 def wrong_hash_finding(error: IntegrityError, where: str) -> Finding:

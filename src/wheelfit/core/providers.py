@@ -37,6 +37,10 @@ class StaticProvider(Struct, frozen=True):
     enabled_by: str | None = None
     """Legacy ``enable-if``: a marker about the target; false disables (F-51)."""
 
+    def __str__(self) -> str:
+        lists = [f"{feature.name} = {', '.join(feature.values)}" for feature in self.features]
+        return f"static-properties {'; '.join(lists)}"
+
 
 class PluginProvider(Struct, frozen=True):
     """A plugin that packages contain (P-6)."""
@@ -50,6 +54,10 @@ class PluginProvider(Struct, frozen=True):
     enabled_by: str | None = None
     """Legacy ``enable-if``: a marker about the target; false disables (F-51)."""
 
+    def __str__(self) -> str:
+        endpoint = f" with {self.plugin_api}" if self.plugin_api else ""
+        return f"requires {', '.join(self.requires)}{endpoint}"
+
 
 class BuiltinProvider(Struct, frozen=True):
     """A provider that is built into every tool (P-8)."""
@@ -61,12 +69,18 @@ class BuiltinProvider(Struct, frozen=True):
     enabled_by: str | None = None
     """Legacy ``enable-if``: a marker about the target; false disables (F-51)."""
 
+    def __str__(self) -> str:
+        return f"builtin {self.name}"
+
 
 class BrokenProvider(Struct, frozen=True):
     """A provider entry that cannot be used (F-130)."""
 
     reason: str
     """Its first fault, with the place in the document."""
+
+    def __str__(self) -> str:
+        return f"unusable ({self.reason})"
 
 
 Provider: TypeAlias = StaticProvider | PluginProvider | BuiltinProvider | BrokenProvider

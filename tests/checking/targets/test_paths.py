@@ -126,19 +126,6 @@ class TestTargets:
         path = write(tmp_path / "from-lock.json", document(lambda d: d.pop("variants")))
         assert codes(check(path)) == {"wrong-keys": 1}
 
-    def test_the_older_one_first(self, tmp_path: Path) -> None:
-        """F-73: of two snapshots the one that is named first counts as the older one."""
-        new = sound_release(tmp_path / "new")
-        spoilt = document(
-            lambda d: d["variants"]["mkl"].update({"nvidia": {"sm_arch": ["70_real"]}})
-        )
-        old = write(tmp_path / "old" / INDEX_FILE, spoilt)
-        for first, second in ((old, new / INDEX_FILE), (new / INDEX_FILE, old)):
-            targets = [path.parent if path.parent == new else path for path in (first, second)]
-            found = only(check(*targets), "changed-between-snapshots")
-            assert found.where == str(second)
-            assert f"than in {first}" in found.message
-
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
 def test_named_pipe(tmp_path: Path) -> None:

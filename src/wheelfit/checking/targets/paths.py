@@ -16,7 +16,6 @@ from wheelfit.checking.releases import (
     ReleaseFacts,
     check_index_file,
     check_release,
-    check_snapshots,
     wrong_hash_finding,
 )
 from wheelfit.checking.targets.each_wheel import (
@@ -52,7 +51,6 @@ from wheelfit_runtime.wording import count_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from wheelfit.checking.releases import IndexFacts
     from wheelfit.checking.targets.each_wheel import WheelMapper
     from wheelfit.core.filename import Release
 
@@ -174,8 +172,6 @@ class _PathChecks:
         default_factory=lambda: defaultdict(dict)
     )
     """The files of each release, by folder."""
-    snapshots: dict[Release, list[IndexFacts]] = field(default_factory=lambda: defaultdict(list))
-    """The first index file of each folder, to be compared, in the order of the arguments."""
     folder_of: dict[str, Path] = field(default_factory=dict)
     """The folder of the page that lists a file, by the real path of the file."""
     entries: dict[str, File] = field(default_factory=dict)
@@ -337,10 +333,7 @@ class _PathChecks:
             message = "its name has no project and version"
             self.findings.append(Location(str(path)).finding(checks.MISSPELT_INDEX_FILE, message))
         else:
-            group = self._group(release, path)
-            if not group.index_files:  # the first of several in one folder
-                self.snapshots[release].append(facts)
-            group.index_files.append(facts)
+            self._group(release, path).index_files.append(facts)
 
     def _check_document(self, path: Path) -> None:
         data = self._read(path, DEFAULT_LIMITS.size)
@@ -378,11 +371,10 @@ class _PathChecks:
 
     def _check_releases(self) -> int:
         """Check the files of each release together, and return the number of releases."""
-        for release, groups in self.groups.items():
+        for groups in self.groups.values():
             for group in _merged(groups):
                 self.findings += check_release(group, profiles=self.options.profiles)
                 self.findings += self.on_release(group)
-            self.findings += check_snapshots(self.snapshots[release])
         return len(self.groups)
 
 
