@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,16 @@ def test_one_text_where_several_belong(name: str) -> None:
     """The letters of a text are not taken for names, folders or wishes."""
     values: dict[str, Any] = {name: "spam"}
     with pytest.raises(TypeError, match=rf"{name} takes several: write \('spam',\)"):
+        InstallRequest(**values)
+
+
+def test_path_where_a_text_belongs() -> None:
+    """A path is refused where it is given, rather than deep inside."""
+    values: dict[str, Any] = {"find_links": (Path("wheels"),)}
+    with pytest.raises(TypeError, match="find_links takes strings: write 'wheels'"):
+        InstallRequest(**values)
+    values = {"python": Path("python3")}
+    with pytest.raises(TypeError, match="python takes strings: write 'python3'"):
         InstallRequest(**values)
 
 

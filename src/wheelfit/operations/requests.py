@@ -29,8 +29,8 @@ class ValidatedRequest:
     not a dataclass: generating the methods for ninety fields takes a twentieth of a short command's
     time.
 
-    :raises TypeError: a field is unknown or missing; or a string is given for a tuple, and
-        would be split into its letters.
+    :raises TypeError: a field is unknown or missing; a path is given, which is no string; or a
+        string is given for a tuple, and would be split into its letters.
     :raises UsageError: a word or a number is not valid for a field.
     """
 
@@ -87,10 +87,13 @@ def request_like(kind: type[_Request], request: ValidatedRequest, **others: Any)
 
 
 def _check_value(name: str, value: Any, annotation: str) -> None:
-    """Raise on a string in place of a tuple, and on invalid words and numbers.
+    """Raise on a string in place of a tuple, on paths, and on invalid words and numbers.
 
     :param annotation: the type of the field, as text.
     """
+    for item in value if isinstance(value, tuple) else (value,):
+        if hasattr(item, "__fspath__"):
+            raise TypeError(f"{name} takes strings: write {str(item)!r}, not {item!r}")
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         check_number(name, value)
     elif name == "limit":

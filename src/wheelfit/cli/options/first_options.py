@@ -11,7 +11,7 @@ _INSTALL = "-r -e -U --dry-run --allow-source --python --index-url --for --varia
 _CHECK = "--environment --full --binaries --strict --ignore --sarif --output --python --for --json"
 _TABLE = {
     "install": _INSTALL,
-    "add": "-r --dev --group --extra --no-sync --dry-run --python --index-url --for --variant -v",
+    "add": "-r --dev --group --extra --no-sync --dry-run --python --index-url --for --variant",
     "remove": "--dev --group --extra --no-sync --dry-run --python --for --offline --verbose",
     "lock": "-r --project -o --python-version --platform --upgrade --check -i --for --variant",
     "sync": "--extra --group --dry-run --inexact --refit --python --for --variant --offline -v",
