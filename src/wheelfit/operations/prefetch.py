@@ -354,10 +354,10 @@ def _family(name: str, mirrors: Mirrors) -> MirroredFamily:
 
 
 def _pages(index: MergedIndex, name: NormalizedName) -> Iterator[tuple[MirroredIndex, ProjectPage]]:
-    """Yield the pages of a project with their mirrors; uploaded files need no fetch."""
-    for source, page in index.pages(name):
-        if isinstance(source.index, MirroredIndex):
-            yield source.index, page
+    """Yield the page of a project with its mirror; uploaded files need no fetch."""
+    owned = index.page_of_owner(name)
+    if owned is not None and isinstance(owned[0].index, MirroredIndex):
+        yield owned[0].index, owned[1]
 
 
 def _page(

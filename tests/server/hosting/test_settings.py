@@ -113,10 +113,10 @@ def test_project_rules(tmp_path: Path) -> None:
             settings_of(tmp_path, f"[[project]]\n{wrong}\n")
 
 
-def test_text_instead_of_a_table(tmp_path: Path) -> None:
+def test_values_of_the_wrong_type(tmp_path: Path) -> None:
     """A known table of the wrong type is not reported as unknown, nor is any table left out."""
     file = tmp_path / "server.toml"
-    for content in ('owners = "x"', 'webhook = "x"'):
+    for content in ('owners = "x"', '[owners]\nx = ["own", "a"]', 'webhook = "x"'):
         file.write_text(content)
         with pytest.raises(InvalidConfiguration, match="must be a"):
             read_settings({}, {}, str(file))

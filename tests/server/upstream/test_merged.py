@@ -20,15 +20,12 @@ from wheelfit.server.upstream.settings import MirrorSettings
 from wheelfit.sources.page import ProjectPage
 from wheelfit.sources.repository import Content
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.errors import InvalidConfiguration, NetworkError
 
 Opener = Callable[..., Mirroring]
 SMALL = canonicalize_name("small")
 PRIVATE = canonicalize_name("acme-tools")
-DOCUMENT = release_document(
-    {"null": {}, "mkl": {"blas": {"library": ["mkl"]}}}, static={"blas": {"library": ["mkl"]}}
-)
 
 
 @pytest.fixture
@@ -108,7 +105,7 @@ class TestOwners:
 
     def test_configured_owner(self, own: Path, mirrored: Mirroring) -> None:
         """Only the configured owner is asked."""
-        index = merged(own, mirrored, named={"small": ("pypi",), "large": ("own",)})
+        index = merged(own, mirrored, named={"small": "pypi", "large": "own"})
         assert "small-2.0-py3-none-any.whl" in names(index.project(SMALL))
         assert index.project(canonicalize_name("large")) is None
 
@@ -129,7 +126,7 @@ class TestOwners:
     def test_rules_for_unknown_sources(self, own: Path, mirrored: Mirroring) -> None:
         """A rule that could never apply is an error."""
         with pytest.raises(ValueError, match="not a source"):
-            merged(own, mirrored, named={"small": ("other",)})
+            merged(own, mirrored, named={"small": "other"})
 
 
 class TestStamps:
@@ -155,39 +152,6 @@ class TestStamps:
         build_wheel(own, "large", "0.5")
         assert b"large-1.0" not in page()
         assert b"large-0.5" in page()
-
-
-class TestShared:
-    """Projects that combine several sources on one page."""
-
-    def test_order_of_sources(self, own: Path, mirrored: Mirroring) -> None:
-        """Of equal file names that of the first source counts, including its bytes."""
-        build_wheel(own, "small", "1.0", files={"own": "own"})
-        index = merged(own, mirrored, named={"small": ("own", "pypi")})
-        assert sorted(names(index.project(SMALL))) == [
-            f"small-{version}-py3-none-any.whl" for version in ("0.1", "1.0", "2.0")
-        ]
-        content = index.content("small-1.0-py3-none-any.whl")
-        assert isinstance(content, Content)
-        assert content.size == (own / "small-1.0-py3-none-any.whl").stat().st_size
-        assert index.content("small-2.0-py3-none-any.whl") is not None
-        assert index.content("small-9.0-py3-none-any.whl") is None
-
-    def test_variants_of_one_source(self, own: Path, mirrored: Mirroring, wheels: Path) -> None:
-        """F-126: equal labels of two sources may differ in meaning."""
-        for folder, labels in ((own, ("null",)), (wheels, ("null", "mkl"))):
-            for label in labels:
-                build_wheel(folder, "fast", "1.0", label=label, document=DOCUMENT)
-            (folder / "fast-1.0-variants.json").write_text("{}")
-        build_wheel(wheels, "fast", "2.0", label="mkl", document=DOCUMENT)
-        index = merged(own, mirrored, named={"fast": ("own", "pypi")})
-        assert sorted(names(index.project(canonicalize_name("fast")))) == [
-            "fast-1.0-py3-none-any-null.whl",
-            "fast-1.0-variants.json",
-            "fast-2.0-py3-none-any-mkl.whl",
-        ]
-        assert index.content("fast-1.0-py3-none-any-mkl.whl") is None
-        assert index.content("fast-2.0-py3-none-any-mkl.whl") is not None
 
 
 class TestOpening:
@@ -233,7 +197,7 @@ class TestOpening:
         """Each is reported before the index is served."""
         with pytest.raises(InvalidConfiguration, match="not a source"):
             mirrors.merge_with_uploads(
-                FolderIndex(tmp_path), owners=OwnerRules(named={"small": ("third",)})
+                FolderIndex(tmp_path), owners=OwnerRules(named={"small": "third"})
             )
         twice = [MirrorSettings("https://index.example/simple/")] * 2
         with pytest.raises(InvalidConfiguration, match="two sources"):

@@ -252,12 +252,12 @@ def test_precedence(tmp_path: Path) -> None:
     file.write_text(
         'reserved = ["acme-*"]\nmirror-max-size = "1GiB"\n'
         f'[[mirror]]\nname = "a"\nurl = "{URL}"\n[[mirror]]\nurl = "{URL}b/"\nmax-size = 5\n'
-        '[owners]\nSmall_One = "a"\nother = ["own", "a"]\n'
+        '[owners]\nSmall_One = "a"\nother = "own"\n'
     )
     settings = read_settings({}, {}, str(file))
     assert [mirror.label for mirror in settings.mirrors] == ["a", "index.example"]
     assert [mirror.max_size for mirror in settings.mirrors] == [1 << 30] * 2
-    assert settings.owners == OwnerRules({"small-one": ("a",), "other": ("own", "a")}, ("acme-*",))
+    assert settings.owners == OwnerRules({"small-one": "a", "other": "own"}, ("acme-*",))
     environ = {"WHEELFIT_SERVER_MIRROR": f"x={URL} y={URL}c/", "WHEELFIT_SERVER_RESERVED": "a b"}
     settings = read_settings({}, environ, str(file))
     assert [mirror.label for mirror in settings.mirrors] == ["x", "y"]

@@ -231,8 +231,8 @@ def _owners(reserved: tuple[str, ...] | None, file: Table) -> OwnerRules:
     patterns = file.strings("reserved") if reserved is None else reserved
     check_patterns(patterns, where="reserved")
     table = file.table("owners")
-    owners: dict[str, tuple[str, ...]] = {
-        canonicalize_name(project): table.strings(project, single=True) for project in table.content
+    owners: dict[str, str] = {
+        canonicalize_name(project): table.required(project) for project in table.content
     }
     return OwnerRules(owners, patterns)
 
