@@ -106,19 +106,21 @@ class FamilyMember:
         return not self.projects or _is_among(project, self.projects)
 
     def covers_tags(self, tags: Iterable[Tag], machine_platforms: Iterable[str] = ()) -> bool:
-        """Return whether the member covers a wheel, by its platform tags.
+        """Return whether the member covers a wheel, by its tags.
 
         :param machine_platforms: platform tags of a machine, which decide about a wheel for any
             platform; empty: that is covered.
         """
         if not self.platforms:
             return True
-        platforms: Iterable[str] = {tag.platform for tag in tags}
+        platforms = {tag.platform for tag in tags}
         if "any" in platforms:
-            if not machine_platforms:
-                return True
-            platforms = machine_platforms
-        return any(
+            return not machine_platforms or self.covers_platforms(machine_platforms)
+        return self.covers_platforms(platforms)
+
+    def covers_platforms(self, platforms: Iterable[str]) -> bool:
+        """Return whether the member covers one of several platform tags."""
+        return not self.platforms or any(
             is_tag_of_platform(tag, platform) for tag in platforms for platform in self.platforms
         )
 

@@ -5,7 +5,6 @@ Other processes may use it at the same time. A wheel that is being installed is 
 
 from __future__ import annotations
 
-import os
 import re
 import tempfile
 import time
@@ -34,6 +33,7 @@ from wheelfit.operations.cache_reports import (
 from wheelfit.operations.requests import CacheOptions
 from wheelfit.sources.cache_inventory import LAYOUT, RECORDS, Inventory, InventoryEntry
 from wheelfit.wheels.file_system import NATIVE
+from wheelfit.wheels.unpacking import processor_count
 from wheelfit_runtime.errors import FileProblem, UserError
 from wheelfit_runtime.platforms.cache_folder import unsafe_cache_folder
 from wheelfit_runtime.wording import count_of
@@ -165,7 +165,7 @@ def verify_cache(request: CacheVerifyRequest, context: Context) -> CacheVerifica
     damaged: list[tuple[InventoryEntry, str]] = []
     with (
         context.reporter.transfers(lambda: None) as transfers,
-        ThreadPoolExecutor(os.cpu_count() or 1, "verify") as pool,
+        ThreadPoolExecutor(processor_count(), "verify") as pool,
     ):
         transfer = transfers.transfer(
             count_of(len(entries), "entry", "entries"), "read", is_sum=True

@@ -78,37 +78,48 @@ def find_login(
     :raises InvalidConfiguration: the login would be sent over plain HTTP.
     """
     clean, userinfo = split_userinfo(url)
-    parts = urlsplit(clean)
-
-    def checked(login: Login, source: str) -> tuple[Login, str]:
-        if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
-            raise InvalidConfiguration(
-                "a login is not sent over plain HTTP", where=redact(clean), hint="use https"
-            )
-        return login, source
-
     user, password = userinfo or (None, None)
+    login, source = _named_login(user, password, pypirc, environ, is_live_index=is_live_index)
+    if login is None:
+        user = user or pypirc.get("username")
+        credentials = Credentials(
+            [with_userinfo(clean, user, None) if user else clean],
+            logins=read_netrc(environ, home, note=note),
+            keyring=open_keyring(settings.keyring, environ=environ, note=note),
+        )
+        login, source = credentials.first(clean), "netrc"
+        if login is None or not login.password:
+            login, source = credentials.after_refusal(clean, None), "keyring"
+    if login is None:
+        return None, ""
+    parts = urlsplit(clean)
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        raise InvalidConfiguration(
+            "a login is not sent over plain HTTP", where=redact(clean), hint="use https"
+        )
+    return login, source
+
+
+def _named_login(
+    user: str | None,
+    password: str | None,
+    pypirc: Mapping[str, str],
+    environ: Mapping[str, str],
+    *,
+    is_live_index: bool,
+) -> tuple[Login | None, str]:
+    """Return the login of the URL, of a variable or of ``.pypirc``, and which of them it is."""
     if password:
-        return checked(Login(user or _DEFAULT_USER, password), "the URL")
+        return Login(user or _DEFAULT_USER, password), "the URL"
     if is_live_index and environ.get(TOKEN):
-        return checked(Login(_DEFAULT_USER, environ[TOKEN]), TOKEN)
+        return Login(_DEFAULT_USER, environ[TOKEN]), TOKEN
     for name, secret in _LOGIN_VARIABLES:
         if environ.get(secret):
-            variable_user = user or environ.get(name) or _DEFAULT_USER
-            return checked(Login(variable_user, environ[secret]), secret)
-    user = user or pypirc.get("username")
+            return Login(user or environ.get(name) or _DEFAULT_USER, environ[secret]), secret
     if pypirc.get("password"):
-        return checked(Login(user or _DEFAULT_USER, pypirc["password"]), ".pypirc")
-    credentials = Credentials(
-        [with_userinfo(clean, user, None) if user else clean],
-        logins=read_netrc(environ, home, note=note),
-        keyring=open_keyring(settings.keyring, environ=environ, note=note),
-    )
-    login = credentials.first(clean)
-    if login is not None and login.password:
-        return checked(login, "netrc")
-    login = credentials.after_refusal(clean, None)
-    return (None, "") if login is None else checked(login, "keyring")
+        user = user or pypirc.get("username") or _DEFAULT_USER
+        return Login(user, pypirc["password"]), ".pypirc"
+    return None, ""
 
 
 _INDEX_URLS = {"upload.pypi.org": "https://pypi.org/simple/",

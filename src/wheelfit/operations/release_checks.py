@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
 import tomllib
@@ -40,6 +39,7 @@ from wheelfit.server.generate.generation import generate
 from wheelfit.server.generate.publishing import path_of_entry
 from wheelfit.server.generate.request import GenerateOptions
 from wheelfit.server.uploads.rules import check_file, provenance_of
+from wheelfit.wheels.unpacking import processor_count
 from wheelfit_runtime.errors import InvalidWheel, NetworkError
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def check_files(outgoing: ReleaseSet, profiles: frozenset[Profile], progress: Pr
             progress.advance(file.size)
             return file_findings
 
-        with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+        with ThreadPoolExecutor(min(8, processor_count())) as pool:
             for file_findings in pool.map(check, enumerate(outgoing.files)):
                 findings += file_findings
     progress.done()

@@ -62,7 +62,7 @@ def kinds_of(release: Release, family: BridgeFamily, candidates: Candidates) -> 
     platforms are left out, and those whose requirements are not available, for example only as
     source.
     """
-    platforms = [tag for tag in candidates.target.tags if tag.platform != "any"]
+    platforms = candidates.target.platforms
     labelled = {
         wheel.filename.label: wheel.filename for wheel in release.wheels if wheel.rejection is None
     }
@@ -71,7 +71,7 @@ def kinds_of(release: Release, family: BridgeFamily, candidates: Candidates) -> 
         platform_in_words(namespace, member.when)
         for member in members
         if member is not None
-        and member.covers_tags(platforms)
+        and member.covers_platforms(platforms)
         and all(_is_available(text, candidates) for text in member.requires)
         for namespace in accelerators_of(member.when)
     )

@@ -127,12 +127,12 @@ class _MemberSupport:
 
 def members_for(candidates: Candidates) -> Callable[[BridgeFamily, FamilyMember], bool]:
     """Return a predicate that states whether the machine can use a member of a family."""
-    platforms = [tag for tag in candidates.target.tags if tag.platform != "any"]
+    platforms = candidates.target.platforms
     labels = candidates.policy.preferences.labels
     supports: dict[NormalizedName, _MemberSupport] = {}
 
     def is_usable(family: BridgeFamily, member: FamilyMember) -> bool:
-        if not member.covers_tags(platforms):
+        if not member.covers_platforms(platforms):
             return False
         if not member.when or member.label in labels.values():
             return True

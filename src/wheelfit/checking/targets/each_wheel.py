@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
@@ -12,6 +11,7 @@ from wheelfit.checking.tool_profiles import CheckOptions
 from wheelfit.checking.wheels.wheel import WheelFacts, check_wheel
 from wheelfit.errors import reporting_os_errors
 from wheelfit.sources.hash_check import check_bytes, check_file
+from wheelfit.wheels.unpacking import processor_count
 from wheelfit_runtime.errors import FileProblem, IntegrityError, WheelfitError
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def check_in_threads(
             return error
 
     progress.start(sum(wheel.size for wheel in wheels))
-    with ThreadPoolExecutor(min(_MAX_THREADS, os.cpu_count() or 1)) as pool:
+    with ThreadPoolExecutor(min(_MAX_THREADS, processor_count())) as pool:
         large = {
             id(wheel): pool.submit(call, wheel) for wheel in wheels if wheel.size >= _LARGE_SIZE
         }

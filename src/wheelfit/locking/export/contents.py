@@ -50,9 +50,8 @@ class TargetDescription:
         python = environment.get("platform_python_implementation") or environment.get(
             "implementation_name", "Python"
         )
-        platforms = [tag.platform for tag in target.tags if tag.platform != "any"]
         # A tag that names a C library has more information than one without.
-        platforms.sort(key=lambda platform: platform.startswith("linux_"))
+        platforms = sorted(target.platforms, key=lambda name: name.startswith("linux_"))
         return cls(
             name,
             description,

@@ -26,7 +26,7 @@ from wheelfit.core.metadata import losses, read_document, write_document
 from wheelfit.errors import InvalidFilename
 from wheelfit.server.folder import describe_file
 from wheelfit.server.generate.generation import index_entry
-from wheelfit.server.generate.inspection import in_one_line
+from wheelfit.server.generate.inspection import error_in_one_line
 from wheelfit.server.generate.manifest import MANIFEST, IndexManifest, read_manifest
 from wheelfit.server.generate.publishing import CHANGED_FILE, by_version, paths_of, publish
 from wheelfit.server.generate.request import GenerateResult
@@ -209,7 +209,7 @@ class _Conversion:
             document = combine(documents)
             written = self._write(document, location)
         except WheelfitError as error:
-            self.result.findings.append(location.finding(UNCONVERTIBLE, in_one_line(error)))
+            self.result.findings.append(location.finding(UNCONVERTIBLE, error_in_one_line(error)))
             return
         if written is not None:
             entry, index_file = index_entry(release, written)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -26,6 +25,7 @@ from wheelfit.server.generate.file_facts import FileFacts
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.bytes_source import BytesInMemory
 from wheelfit.wheels.dist_info import header_value
+from wheelfit.wheels.unpacking import processor_count
 from wheelfit_runtime.errors import FileProblem, InvalidDocument, InvalidWheel, WheelfitError
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def inspect_all(
         return
     progress.start(sum(archive.size for archive in ordered))
     large = [archive for archive in ordered if archive.size >= _LARGE]
-    with ThreadPoolExecutor(min(_MAX_THREADS, os.cpu_count() or 1)) as pool:
+    with ThreadPoolExecutor(min(_MAX_THREADS, processor_count())) as pool:
         # Hashing releases the interpreter lock; the rest does not, so threads would not help.
         inspections = chain(
             pool.map(lambda archive: inspect(archive, check_content=check_content), large),
@@ -274,7 +274,9 @@ def combined_document(wheels: Sequence[VariantWheel]) -> tuple[bytes | None, tup
         written = write_document(combine(documents), accept_losses=False)
     except InvalidDocument as error:
         where = index_file_name(ordered[0].filename.name, ordered[0].filename.version)
-        return None, (Location(where).finding(checks.INCONSISTENT_WHEELS, in_one_line(error)),)
+        return None, (
+            Location(where).finding(checks.INCONSISTENT_WHEELS, error_in_one_line(error)),
+        )
     return written, ()
 
 
@@ -290,7 +292,7 @@ def published_findings(index_file: CollectedFile, generated: bytes | None) -> It
     try:
         document = read_document(index_file.path.read_bytes(), where=index_file.name)
     except InvalidDocument as error:
-        yield location.finding(checks.UNREADABLE_DOCUMENT, in_one_line(error))
+        yield location.finding(checks.UNREADABLE_DOCUMENT, error_in_one_line(error))
         return
     expected = read_document(generated, where=index_file.name)
     for key, is_equal in (
@@ -304,6 +306,6 @@ def published_findings(index_file: CollectedFile, generated: bytes | None) -> It
             )
 
 
-def in_one_line(error: WheelfitError) -> str:
+def error_in_one_line(error: WheelfitError) -> str:
     """Return the message and the note of an error in one line."""
     return " ".join(": ".join(filter(None, (error.message, error.note))).split())

@@ -63,9 +63,9 @@ _UNIVERSAL = ("arm64", "x86_64")
 _MAX_FILENAME_LENGTH = 255
 
 
-def platforms_of_tags(tags: Iterable[Tag]) -> frozenset[Platform]:
-    """Return the platforms of a wheel; None for all of them."""
-    return frozenset(platform for tag in tags for platform in _platforms(tag.platform))
+def marker_platforms(tags: Iterable[str]) -> frozenset[Platform]:
+    """Return the platforms of platform tags; None for all of them."""
+    return frozenset(platform for tag in tags for platform in _platforms(tag))
 
 
 def _platforms(tag: str) -> Iterable[Platform]:
@@ -253,7 +253,7 @@ def builds_by_platform(
     for_all_platforms: list[Wheel] = []
     wheels = (*offered.variants, *offered.plain)
     for wheel in wheels:
-        for platform in platforms_of_tags(wheel.filename.tags):
+        for platform in marker_platforms(tag.platform for tag in wheel.filename.tags):
             if platform is None:
                 for_all_platforms.append(wheel)
             current = wheel_of.get(platform)

@@ -21,8 +21,8 @@ from wheelfit.server.proxy.choosing import (
     builds_by_platform,
     fingerprint,
     highest_build,
+    marker_platforms,
     merged_requirements,
-    platforms_of_tags,
     proxied_name,
     select_wheels,
 )
@@ -379,13 +379,15 @@ class _PageWriter:
             variants=tuple(w for w in offered.variants if metadata[w.filename.text] is not None),
             plain=tuple(w for w in offered.plain if metadata[w.filename.text] is not None),
         )
-        client_platforms = _client_platforms(self.client or self.profile.target)
+        client_platforms = marker_platforms((self.client or self.profile.target).platforms)
         builds = builds_by_platform(valid, ranks, client_platforms)
         merged = self._merged_metadata(release, builds, client_platforms, support, metadata)
 
         for wheel in _wheels(offered):
             body = metadata[wheel.filename.text]
-            platforms = platforms_of_tags(wheel.filename.tags) & builds.keys()
+            platforms = (
+                marker_platforms(tag.platform for tag in wheel.filename.tags) & builds.keys()
+            )
             # A wheel is listed if it is the best build of one of its platforms.
             labels = {builds[platform].filename.label for platform in platforms}
             if body is None or wheel.filename.label not in labels:
@@ -465,7 +467,3 @@ def _differ(metadata: Mapping[str, bytes | None]) -> bool:
 
 def _without_markers(body: bytes, context: VariantContext, wheel: Wheel) -> bytes:
     return without_variant_markers(body, context, where=wheel.filename.text)
-
-
-def _client_platforms(target: Target) -> frozenset[Platform]:
-    return platforms_of_tags(tag for tag in target.tags if tag.platform != "any")
