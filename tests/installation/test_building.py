@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from wheelfit.installation.builds import projects
-from wheelfit.installation.builds.building import BuildingRepository
+from wheelfit.installation.builds.building import WheelBuilder
 from wheelfit.installation.builds.cache import BuiltWheel
 from wheelfit.installation.builds.consent import BuildPolicy
 from wheelfit.installation.builds.products import Product
@@ -37,13 +37,13 @@ def test_unpacking_is_no_transfer(tmp_path: Path) -> None:
     project = OpenProject(tmp_path, "a", tmp_path.as_uri())
     file = File(path.name, project.url, origin=WheelOrigin("a", is_built=True))
     unused: Any = None
-    repository = BuildingRepository(
+    builder = WheelBuilder(
         FakeRepository(), unused, unused, BuildPolicy(), environ={}, scratch=unused
     )
     wheel = BuiltWheel(path, path.name)
-    repository._register(Product(file, lambda: project, project=project, wheel=wheel))
+    builder._register(Product(file, lambda: project, project=project, wheel=wheel))
     transfer = Transfer()
-    assert repository.unpacked(file, tmp_path, transfer).names()
+    assert builder.unpacked(file, tmp_path, transfer).names()
     assert transfer.count == 0
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from wheelfit.errors import TooLarge
-from wheelfit.installation.builds.building import BuildingRepository
+from wheelfit.installation.builds.building import WheelBuilder
 from wheelfit.installation.builds.consent import BuildPolicy
 from wheelfit.sources.cache import Store
 from wheelfit.sources.local_files import LocalFiles
@@ -193,13 +193,13 @@ def test_a_bound_holds_whatever_is_told(
 def test_source_distributions(tmp_path: Path, size: int | None) -> None:
     """One of an index is downloaded, also where the index states no size; a local one is not."""
     unused: Any = None
-    repository = BuildingRepository(
+    builder = WheelBuilder(
         FakeRepository(), unused, unused, BuildPolicy(), environ={}, scratch=unused
     )
 
     def download(url: str) -> int | None:
         origin = WheelOrigin("a-1.tar.gz")
-        return repository.size(File("a-1-py3-none-any.whl", url, size=size, origin=origin)).download
+        return builder.size(File("a-1-py3-none-any.whl", url, size=size, origin=origin)).download
 
     assert download("https://index.example/a-1.tar.gz") == size
     assert download((tmp_path / "a-1.tar.gz").as_uri()) == 0

@@ -14,7 +14,7 @@ from wheelfit.operations.requests import (
     VariantOptions,
     WorkerOptions,
 )
-from wheelfit.operations.source_builds import build_environments, open_building
+from wheelfit.operations.source_builds import build_environments, open_builder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     )
     from wheelfit.operations.context import Context
     from wheelfit.resolution.request import DirectWheel, RequestedRequirement
-    from wheelfit.sources.repository import Repository
 
 
 class BuildRequest(
@@ -71,6 +70,7 @@ def open_build_environments(
     request: BuildRequest, context: Context
 ) -> Iterator[IsolatedBuildEnvironments | SharedBuildEnvironment]:
     """Open the environments in which the backends of a build run."""
+    from wheelfit.installation.builds.repository import BuildingRepository
     from wheelfit.operations.environments import open_environment_of
     from wheelfit.operations.indexes import open_indexes, read_settings
     from wheelfit.operations.machine import choose_machine
@@ -89,14 +89,18 @@ def open_build_environments(
     settings = read_settings(request, environ, requirements.files, prefix=prefix)
     needs_hashes = rules.require_hashes or requirements.requires_hashes
     with ExitStack() as stack:
-        repository: Repository = stack.enter_context(
+        repository = stack.enter_context(
             open_indexes(request, settings, context, by_content=needs_hashes)
         )
         # Settings are for the backend of the project, not for those of its build requirements.
         without_settings = request.with_options(config_settings=())
-        building = open_building(
-            without_settings, context, repository, settings, environment, machine, policy,
-            requirements, requires_hashes=needs_hashes, hashes_required_by=rules.hashes_required_by,
+        building = BuildingRepository(
+            repository,
+            lambda build_requirements: open_builder(
+                without_settings, context, repository, build_requirements, settings, environment,
+                machine, policy, requirements, requires_hashes=needs_hashes,
+                hashes_required_by=rules.hashes_required_by,
+            ),
         )  # fmt: skip
         stack.callback(building.close)
 
@@ -109,7 +113,7 @@ def open_build_environments(
             return building.direct_wheel(source)
 
         yield build_environments(
-            request, environ, lambda: building, environment, machine, policy, requirements,
+            request, environ, building, environment, machine, policy, requirements,
             requires_hashes=needs_hashes, hashes_required_by=rules.hashes_required_by,
             build_from_url=build_from_url,
         )  # fmt: skip

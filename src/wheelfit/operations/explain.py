@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.ordering import Choice
     from wheelfit.core.requirements import Requirement
-    from wheelfit.installation.builds.deferred import DeferredBuilding
+    from wheelfit.installation.builds.repository import BuildingRepository
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.resolution.accelerator_use import AcceleratorRemark
@@ -206,17 +206,17 @@ def _explain_separately(session: SelectionSession) -> tuple[list[Explanation], C
 
 
 def _without_consent(
-    explanation: Explanation, candidates: Candidates, deferred: DeferredBuilding
+    explanation: Explanation, candidates: Candidates, building: BuildingRepository
 ) -> Explanation:
     """Return an explanation without its choice if that must be built without consent."""
     if explanation.version is None or explanation.chosen is None:
         return explanation
     wheel = candidates.choice(explanation.name, explanation.version).chosen
-    if wheel is None or not deferred.needs_consent(wheel.file):
+    if wheel is None or not building.needs_consent(wheel.file):
         return explanation
     why = f"it must be built from source (--allow-source {explanation.name})"
-    if deferred.why_impossible:
-        why = deferred.why_impossible
+    if building.why_impossible:
+        why = building.why_impossible
     return replace(
         explanation,
         chosen=None,

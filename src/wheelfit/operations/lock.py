@@ -14,7 +14,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.digests import sha256_of
 from wheelfit.errors import LockOutdated, SourceBuildNotAllowed, UsageError
-from wheelfit.installation.builds.deferred import DeferredBuilding
+from wheelfit.installation.builds.repository import BuildingRepository
 from wheelfit.locking.document import Lock, LockedPackage, is_lock_name, lock_name, write_lock
 from wheelfit.locking.freshness import (
     RecordingRepository,
@@ -51,7 +51,7 @@ from wheelfit.operations.requirements import read_requirements, with_pip_constra
 from wheelfit.operations.source_builds import (
     code_in_words,
     consent_of,
-    open_building,
+    open_builder,
     source_policy,
     with_consent,
 )
@@ -63,7 +63,7 @@ from wheelfit_runtime.wording import count_of, listed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from wheelfit.installation.builds.building import BuildingRepository
+    from wheelfit.installation.builds.building import WheelBuilder
     from wheelfit.locking.difference import LockChange
     from wheelfit.locking.environments import Python
     from wheelfit.locking.held_back import LockHeldBack
@@ -283,7 +283,7 @@ class _LockSession:
         self.repository = open_indexes(
             request, self._settings, context, requirement_set.urls_with_logins
         )
-        self._building = DeferredBuilding(self.repository, self._open_building)
+        self._building = BuildingRepository(self.repository, self._open_builder)
         self._consulted = RecordingRepository(self._building)
 
     def __enter__(self) -> Self:
@@ -293,14 +293,15 @@ class _LockSession:
         self._building.close()
         self.repository.close()
 
-    def _open_building(self) -> BuildingRepository:
+    def _open_builder(self, build_requirements: Repository) -> WheelBuilder:
         from wheelfit.operations.machine import choose_machine
 
         machine = choose_machine(self._request, self._environment.target, self._context)
-        return open_building(
+        return open_builder(
             self._request,
             self._context,
             self.repository,
+            build_requirements,
             self._settings,
             self._environment,
             machine,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wheelfit.installation.builds.deferred import DeferredBuilding
+from wheelfit.installation.builds.repository import BuildingRepository
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.indexes import open_indexes, read_settings, with_family_hints
 from wheelfit.operations.machine import ChosenMachine, choose_machine
@@ -25,7 +25,7 @@ from wheelfit.operations.requests import (
     VariantOptions,
 )
 from wheelfit.operations.requirements import read_requirements, with_pip_constraints
-from wheelfit.operations.source_builds import open_building, source_policy, with_consent
+from wheelfit.operations.source_builds import open_builder, source_policy, with_consent
 from wheelfit.resolution.candidates import Candidates
 from wheelfit.resolution.request import DirectWheel, ResolutionRequest
 
@@ -71,7 +71,7 @@ class SelectionSession(Struct, frozen=True):
     """Whether pre-releases are allowed, by options, files or pip's configuration."""
     requires_hashes: bool
     """Whether every file must have a given hash, by options, files or pip's configuration."""
-    building: DeferredBuilding
+    building: BuildingRepository
     """The builder of permitted builds."""
 
     def __enter__(self) -> Self:
@@ -210,12 +210,12 @@ def open_session(
     )
     if repository.bridged is not None:
         repository.bridged.machine_tags = machine.target.tags
-    building = DeferredBuilding(
+    building = BuildingRepository(
         repository,
-        lambda: open_building(
-            request, context, repository, settings, environment, machine, policy, requirement_set,
-            requires_hashes=requires_hashes, hashes_required_by=rules.hashes_required_by,
-            builds_named=changes,
+        lambda build_requirements: open_builder(
+            request, context, repository, build_requirements, settings, environment, machine,
+            policy, requirement_set, requires_hashes=requires_hashes,
+            hashes_required_by=rules.hashes_required_by, builds_named=changes,
         ),
     )  # fmt: skip
     candidates = Candidates(

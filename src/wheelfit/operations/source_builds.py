@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.installation.builds.building import BuildingRepository
+    from wheelfit.installation.builds.building import WheelBuilder
     from wheelfit.installation.builds.consent import Consent
     from wheelfit.installation.builds.environments import (
         IsolatedBuildEnvironments,
@@ -34,10 +34,11 @@ if TYPE_CHECKING:
     from wheelfit.sources.settings import SourceSettings
 
 
-def open_building(
+def open_builder(
     request: BuildOptions,
     context: Context,
     repository: Repository,
+    build_requirements: Repository,
     settings: SourceSettings,
     environment: Environment,
     machine: ChosenMachine,
@@ -47,16 +48,18 @@ def open_building(
     requires_hashes: bool = False,
     hashes_required_by: str = "",
     builds_named: bool = True,
-) -> BuildingRepository:
-    """Return the sources extended by wheels that may be built from source.
+) -> WheelBuilder:
+    """Return the builder of wheels from source.
 
+    :param repository: has the sources.
+    :param build_requirements: has the packages that their backends require.
     :param requires_hashes: whether every file must have a given hash.
     :param hashes_required_by: the configuration that requires hashes, for errors; empty: none.
     :param builds_named: whether naming a project is consent to build it.
     :raises UsageError: a project is named and the machine is not this one, or a setting is not
         valid.
     """
-    from wheelfit.installation.builds.building import BuildingRepository
+    from wheelfit.installation.builds.building import WheelBuilder
     from wheelfit.installation.builds.cache import BuiltWheels
     from wheelfit.installation.builds.consent import BuildPolicy
     from wheelfit.operations.cache_folder import cache_folder
@@ -79,7 +82,7 @@ def open_building(
     environments = build_environments(
         request,
         context.environ,
-        lambda: building,  # the repository below, opened when a build needs an environment
+        build_requirements,
         environment,
         machine,
         policy,
@@ -88,7 +91,7 @@ def open_building(
         hashes_required_by=hashes_required_by,
     )
     folder = cache_folder(request.cache_dir, context.environ) if settings.cache else None
-    building = BuildingRepository(
+    return WheelBuilder(
         repository,
         environments,
         BuiltWheels(Store(folder)),  # the sources have the same folder, and warn of its faults
@@ -109,13 +112,12 @@ def open_building(
         tell=context.reporter.note,
         echo=context.reporter.remark if context.reporter.wants_details else None,
     )
-    return building
 
 
 def build_environments(
     request: BuildOptions,
     environ: Mapping[str, str],
-    repository: Callable[[], Repository],
+    repository: Repository,
     environment: Environment,
     machine: ChosenMachine,
     policy: ChoicePolicy,
@@ -127,7 +129,7 @@ def build_environments(
 ) -> IsolatedBuildEnvironments | SharedBuildEnvironment:
     """Return the environments in which build backends run.
 
-    :param repository: returns the sources of build requirements.
+    :param repository: has the build requirements.
     :param build_from_url: returns the wheel of a build requirement with a URL; None: such
         requirements are refused.
     """
@@ -150,7 +152,7 @@ def build_environments(
     return IsolatedBuildEnvironments(
         environment.interpreter,
         lambda: Candidates(
-            repository(),
+            repository,
             environment.target,
             machine.detector,
             backend_policy,
@@ -264,8 +266,8 @@ class Builds(Protocol):
     def is_unbuilt(self, file: File) -> bool:
         """Return whether a wheel must be built before it can be installed."""
 
-    def build(self, file: File) -> None:
-        """Build a wheel, which is listed from then on."""
+    def build(self, file: File) -> File:
+        """Build a wheel, and return it as it is listed from then on."""
 
 
 def build_planned(planned: Plan, builds: Builds, candidates: Candidates) -> bool:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.markers import VariantContext
-from wheelfit.installation.builds.deferred import DeferredBuilding
+from wheelfit.installation.builds.repository import BuildingRepository
 from wheelfit.installation.installed import Installed, by_name
 from wheelfit.installation.plan import Plan, plan_sync
 from wheelfit.installation.related_distributions import RelatedDistributions
@@ -30,7 +30,7 @@ from wheelfit.operations.preferences import choice_policy
 from wheelfit.operations.requests import BuildOptions
 from wheelfit.operations.requirements import RequestedRequirements
 from wheelfit.operations.result_limits import check_bounds
-from wheelfit.operations.source_builds import consent_of, open_building, with_consent
+from wheelfit.operations.source_builds import consent_of, open_builder, with_consent
 from wheelfit.operations.step_durations import StepDurations
 from wheelfit.resolution.request import DirectSource
 from wheelfit.sources.page import File, time_of_upload
@@ -96,14 +96,15 @@ _EXCLUDE_HINT = "`uv export --no-emit-project` leaves the project itself out of 
 
 def _open_building(
     request: SyncRequest, opened_lock: OpenedLock, machine: ChosenMachine
-) -> DeferredBuilding:
+) -> BuildingRepository:
     """Return the builder; build requirements come from the configured indexes."""
-    return DeferredBuilding(
+    return BuildingRepository(
         opened_lock.repository,
-        lambda: open_building(
+        lambda build_requirements: open_builder(
             request,
             opened_lock.context,
             opened_lock.repository,
+            build_requirements,
             opened_lock.settings,
             opened_lock.environment,
             machine,
@@ -117,7 +118,7 @@ def _sync(
     request: SyncRequest,
     opened_lock: OpenedLock,
     machine: ChosenMachine,
-    building: DeferredBuilding,
+    building: BuildingRepository,
     removable: Collection[NormalizedName] | None,
 ) -> ChangeReport:
     reporter = opened_lock.context.reporter
@@ -343,10 +344,10 @@ class LockedBuilds:
     :param consent: the user's consent to builds; being listed in a lock does not count as consent.
     """
 
-    def __init__(self, deferred: DeferredBuilding, consent: Consent, folder: Path) -> None:
-        self.files: Files = deferred
+    def __init__(self, building: BuildingRepository, consent: Consent, folder: Path) -> None:
+        self.files: Files = building
         """Reads the files that the lock names, and those that are built."""
-        self._deferred = deferred
+        self._building = building
         self._consent = consent
         self._stand_in = stand_in_of(folder)
         self._allowed: set[NormalizedName] = set()
@@ -374,7 +375,7 @@ class LockedBuilds:
     @property
     def why_impossible(self) -> str:
         """The reason why building is impossible; empty if it is possible."""
-        return self._deferred.why_impossible
+        return self._building.why_impossible
 
     def needs_consent(self, file: File) -> bool:
         """Return whether a wheel must be built, and may not be."""
@@ -394,20 +395,21 @@ class LockedBuilds:
 
     def is_unbuilt(self, file: File) -> bool:
         """Return whether a wheel must be built before it can be installed."""
-        return self._deferred.is_unbuilt(file)
+        return self._building.is_unbuilt(file)
 
-    def build(self, file: File) -> None:
-        """Build a wheel, which `wheel` returns from then on.
+    def build(self, file: File) -> File:
+        """Build a wheel, and return it as `wheel` returns it from then on.
 
         :param file: as `wheel` returned it.
         :raises WheelfitError: the source cannot be fetched, or its backend failed.
         """
         package = self._packages[file.url, file.filename]
-        building = self._deferred.building
+        building = self._building
         building.allow([package.name])
         if file.origin is not None and file.origin.direct_url is not None:
             file = building.direct_wheel(_given_source(package, file)).file
-        self._built[package.name] = building.build(file)
+        built = self._built[package.name] = building.build(file)
+        return built
 
 
 def _given_source(package: LockedPackage, file: File) -> DirectSource:

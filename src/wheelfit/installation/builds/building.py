@@ -1,13 +1,4 @@
-"""A repository that wraps the sources and builds wheels when they are needed.
-
-A project that can be built is listed as a release with one plain wheel that is compatible
-everywhere (F-108). Its file name is provisional until the wheel is built; then the wheel is listed
-by its real name, and the choice is repeated, so that it is checked like any other wheel.
-
-A project without consent to build is chosen like the others, by the metadata that can be read
-without running code; without such metadata it counts as having no requirements. No code of it is
-ever run.
-"""
+"""Wheels that are built from source distributions, folders and checkouts."""
 
 from __future__ import annotations
 
@@ -57,9 +48,12 @@ _MAX_FETCHED_SIZE = 64 << 20
 """Bytes of the largest source distribution that is fetched only to read its metadata."""
 
 
-class BuildingRepository:
-    """A ``Repository`` that builds wheels, one at a time; for several threads.
+class WheelBuilder:
+    """A reader of files that builds wheels, one at a time; for several threads: ``Files``.
 
+    Every file that is given to it must have an ``origin``.
+
+    :param repository: has the source distributions.
     :param scratch: returns a context with a temporary folder; called when one is needed.
     :param echo: called with every line a backend prints; None: it goes only into the log.
     """
@@ -99,7 +93,6 @@ class BuildingRepository:
         self._folder: Path | None = None
         self._folder_lock = threading.Lock()
         self._stack = ExitStack()
-        self.name = repository.name
 
     def close(self) -> None:
         """End running children, and remove all temporary files."""
@@ -162,17 +155,12 @@ class BuildingRepository:
             self._list_by_real_name(product)
         return product
 
-    # --- Repository --------------------------------------------------------------------------
+    # --- Files -------------------------------------------------------------------------------
 
-    def projects(self) -> Iterable[NormalizedName]:
-        """Return the names of all projects."""
-        return self._repository.projects()
-
-    def project(self, name: NormalizedName) -> ProjectPage | None:
-        """Return the page of a project, with the wheels built so far."""
-        page = self._repository.project(name)
-        built = {} if page is None else self._built_of(name)
-        if page is None or not built:
+    def with_built_wheels(self, page: ProjectPage) -> ProjectPage:
+        """Return a page with the wheels built so far in place of their source distributions."""
+        built = self._built_of(page.name)
+        if not built:
             return page
         return structs.replace(page, files=tuple(built.get(file.url, file) for file in page.files))
 
@@ -191,11 +179,9 @@ class BuildingRepository:
         with self._products_lock:
             self._products[product.file.url, product.file.filename] = product
 
-    def _product(self, file: File) -> Product | None:
-        """Return the product of a wheel that must be or was built; None for any other wheel."""
-        if file.origin is None:
-            return None
-        archive = structs.replace(file, filename=file.origin.name, origin=None)
+    def _product(self, file: File) -> Product:
+        """Return the product of a wheel that must be or was built."""
+        archive = _source_of(file)
 
         def open_source() -> OpenProject:
             return open_listed(archive, self._repository, self._new_folder("listed"))
@@ -213,8 +199,6 @@ class BuildingRepository:
         For an unbuilt wheel without consent and static metadata it has only name and version.
         """
         product = self._product(file)
-        if product is None:
-            return self._repository.metadata(file)
         static_metadata = self._static_metadata(product)
         if static_metadata is not None:
             return static_metadata
@@ -225,10 +209,7 @@ class BuildingRepository:
 
     def variant_document(self, file: File) -> bytes | None:
         """Return the ``variant.json`` inside a variant wheel."""
-        product = self._product(file)
-        if product is None:
-            return self._repository.variant_document(file)
-        wheel = self._built(product)
+        wheel = self._built(self._product(file))
         filename = parse_wheel_filename(wheel.filename)
         if not filename.is_variant:  # F-10
             return None
@@ -237,33 +218,26 @@ class BuildingRepository:
 
     def size(self, file: File, *, unpacked: bool = False) -> FileSize:
         """Return the size of a wheel; of a wheel built here that of its source."""
+        del unpacked
         product = self._product(file)
-        if product is None:
-            return self._repository.size(file, unpacked=unpacked)
         # What the user named was fetched when its metadata was read.
         is_on_disk = file.is_local or product.is_named or product.wheel is not None
         return FileSize(file.size, is_on_disk=is_on_disk, why_unknown="it is built here first")
 
     def open(self, file: File) -> ByteSource:
         """Return the bytes of a wheel, building it if need be."""
-        product = self._product(file)
-        if product is None:
-            return self._repository.open(file)
-        return open_local(self._built(product).path)
+        return open_local(self._built(self._product(file)).path)
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Put the whole file into a folder."""
-        product = self._product(file)
-        if product is None:
-            return self._repository.download(file, folder, progress)
-        wheel = self._built(product)
+        del progress  # nothing is received
+        wheel = self._built(self._product(file))
         return Path(shutil.copyfile(wheel.path, folder / wheel.filename))
 
     def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
         """Return a wheel unpacked and verified, building it if need be."""
+        del progress  # nothing is received
         product = self._product(file)
-        if product is None:
-            return self._repository.unpacked(file, folder, progress)
         wheel = self._built(product)
         digest = sha256_of_file(wheel.path)
         if product.opened().identity is not None:
@@ -271,8 +245,7 @@ class BuildingRepository:
             url = wheel.path.absolute().as_uri()
             local = File(wheel.filename, url, hashes, source="built here")
             return self._repository.unpacked(local, folder)
-        # The content of a folder may change at any time, so no cache keeps it. Nothing is received,
-        # so there is no progress.
+        # The content of a folder may change at any time, so no cache keeps it.
         folder_of_wheel = Path(tempfile.mkdtemp(prefix="built-", dir=folder))
         filename = parse_wheel_filename(wheel.filename)
         with WheelArchive(wheel.path, filename, where=redact(file.url)) as archive:
@@ -283,12 +256,11 @@ class BuildingRepository:
     def needs_consent(self, file: File) -> bool:
         """Return whether building a wheel needs consent that the user has not given."""
         product = self._product(file)
-        return product is not None and not product.is_named and not self._is_allowed(product)
+        return not product.is_named and not self._is_allowed(product)
 
     def has_requirements(self, file: File) -> bool:
         """Return whether the requirements of a wheel are known before it is built."""
-        product = self._product(file)
-        return product is None or self._static_metadata(product) is not None
+        return self._static_metadata(self._product(file)) is not None
 
     def allow(self, names: Iterable[NormalizedName]) -> None:
         """Allow builds of the source distributions of some projects."""
@@ -315,8 +287,6 @@ class BuildingRepository:
         :raises BuildFailed: its backend failed, or built something else.
         """
         product = self._product(file)
-        if product is None:
-            return file
         with self._build_lock:
             self._built(product)
             self._list_by_real_name(product)
@@ -350,11 +320,9 @@ class BuildingRepository:
     def _index_metadata(self, product: Product) -> bytes | None:
         """Return the metadata that an index serves beside a source distribution (PEP 714)."""
         file = product.file
-        if file.metadata_hashes is None or file.origin is None or product.is_named:
+        if file.metadata_hashes is None or product.is_named:
             return None
-        data = self._repository.metadata(
-            structs.replace(file, filename=file.origin.name, origin=None)
-        )
+        data = self._repository.metadata(_source_of(file))
         return data if is_reliable(data) else None
 
     def _declared_metadata(self, product: Product) -> bytes | None:
@@ -525,3 +493,10 @@ class BuildingRepository:
             if self._folder is None:
                 self._folder = self._stack.enter_context(self._scratch()).resolve()
         return Path(tempfile.mkdtemp(prefix=f"{what}-", dir=self._folder))
+
+
+def _source_of(file: File) -> File:
+    """Return the source distribution that a wheel is built from."""
+    if file.origin is None:  # pragma: no cover - only wheels with an origin are built
+        raise ValueError(file)
+    return structs.replace(file, filename=file.origin.name, origin=None)
