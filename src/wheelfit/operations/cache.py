@@ -31,7 +31,7 @@ from wheelfit.operations.cache_reports import (
     RemovedEntry,
 )
 from wheelfit.operations.requests import CacheOptions
-from wheelfit.sources.cache_inventory import LAYOUT, RECORDS, Inventory, InventoryEntry
+from wheelfit.sources.cache_inventory import RECORDS, Inventory, InventoryEntry
 from wheelfit.wheels.file_system import NATIVE
 from wheelfit.wheels.unpacking import processor_count
 from wheelfit_runtime.errors import FileProblem, UserError
@@ -77,17 +77,15 @@ class CacheVerifyRequest(CacheOptions):
 def inspect_cache(request: CacheOptions, context: Context) -> CacheContents:
     """Return the entries and bytes of the cache by kind."""
     inventory = _inventory(request, context, removes=False)
-    entries: dict[tuple[str, int], list[InventoryEntry]] = {key: [] for key in inventory.layouts()}
-    for entry in inventory.entries(is_any_layout=True):
-        entries.setdefault((entry.kind, entry.layout), []).append(entry)
+    entries: dict[str, list[InventoryEntry]] = {}
+    for entry in inventory.entries():
+        entries.setdefault(entry.kind, []).append(entry)
     return CacheContents(
         inventory.folder,
         inventory.folder.is_dir(),
-        LAYOUT,
-        {key: CacheTotal.of(group) for key, group in entries.items()},
+        {kind: CacheTotal.of(group) for kind, group in entries.items()},
         tuple(inventory.other_folders()),
         tuple(leftover.size for leftover in inventory.leftovers()),
-        tuple(inventory.foreign_names()),
         _link_mode(inventory.folder),
     )
 
@@ -127,7 +125,6 @@ def remove_from_cache(request: CacheRemoveRequest, context: Context) -> CacheRem
         return removal.report("remove")
     for entry in list(inventory.entries()):
         removal.remove(entry, _REQUESTED)
-    removal.remove_other_layouts()
     for name, files, size in inventory.other_folders():
         removal.count(name, _REQUESTED, files, size)
         if not request.dry_run:
@@ -137,11 +134,10 @@ def remove_from_cache(request: CacheRemoveRequest, context: Context) -> CacheRem
 
 
 def prune_cache(request: CachePruneRequest, context: Context) -> CacheRemoval:
-    """Remove leftovers, entries of other versions, old entries, and those over the limit."""
+    """Remove leftovers, old entries, and those over the limit."""
     inventory = _inventory(request, context, removes=not request.dry_run)
     removal = _Removal(inventory, request.dry_run)
     removal.remove_leftovers()
-    removal.remove_other_layouts(with_records=False)
     # Records are facts about files seen before; all else can be fetched or made again.
     removable = (entry for entry in inventory.entries() if entry.kind != RECORDS)
     entries = sorted(removable, key=lambda entry: entry.used)
@@ -297,24 +293,6 @@ class _Removal:
             self.count("leftovers", "left by killed processes", 1, leftover.size)
             if not self.dry_run:
                 self.inventory.sweep(leftover)
-
-    def remove_other_layouts(self, *, with_records: bool = True) -> None:
-        """Remove entries of other versions of wheelfit.
-
-        :param with_records: whether recorded hashes, which cannot be fetched again, are removed.
-        """
-        for kind, layout in self.inventory.layouts():
-            if layout == LAYOUT or (kind == RECORDS and not with_records):
-                continue
-            entries = [
-                entry
-                for entry in self.inventory.entries([kind], is_any_layout=True)
-                if entry.layout == layout
-            ]
-            freed = sum(entry.size - entry.linked for entry in entries)
-            self.count(kind, f"layout {layout}", len(entries), freed)
-            if not self.dry_run:
-                self.inventory.remove_layout(kind, layout)
 
     def report(
         self, action: str, left: int | None = None, limit: int | None = None

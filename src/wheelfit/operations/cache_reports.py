@@ -50,16 +50,12 @@ class CacheContents:
 
     folder: Path
     exists: bool
-    layout: int
-    """The number of the layout that this version of wheelfit writes."""
-    kinds: Mapping[tuple[str, int], CacheTotal]
-    """The sums by kind and layout."""
+    kinds: Mapping[str, CacheTotal]
+    """The sums by kind."""
     others: tuple[tuple[str, int, int], ...]
     """Folders without entries: name, files and bytes of each."""
     leftovers: tuple[int, ...]
     """The sizes of leftovers of killed processes."""
-    unknown: tuple[str, ...]
-    """Names of foreign files."""
     links: str | None
     """The way files of the cache are shared: ``hardlink``, ``reflink`` or ``copy``."""
 
@@ -73,20 +69,19 @@ class CacheContents:
         """Return the object of ``--json`` (docs/reference/json.md)."""
         return plain_report(
             self,
-            "folder exists layout links size unknown",
+            "folder exists links size",
             action="info",
             linked_size=sum(total.linked for total in self.kinds.values()),
             kinds=[
                 {
                     "kind": kind,
-                    "layout": layout,
                     "entries": total.entries,
                     "size": total.size,
                     "linked_size": total.linked,
                     "oldest": _stamp(total.oldest),
                     "newest": _stamp(total.newest),
                 }
-                for (kind, layout), total in self.kinds.items()
+                for kind, total in self.kinds.items()
             ],
             others=[
                 {"name": name, "files": files, "size": size} for name, files, size in self.others

@@ -30,7 +30,7 @@ from wheelfit.wheels.unpacked import MANIFEST, TREE, UnpackedWheel, read_unpacke
 from wheelfit_runtime.errors import FileProblem, WheelfitError, os_reason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
 
 KINDS = (
@@ -49,13 +49,9 @@ KINDS = (
 RECORDS = "hashes"
 """The kind that cannot be fetched again: it is removed only on explicit request."""
 _MAX_DOCUMENT_SIZE = 1 << 20
-LAYOUT = 1
-"""The number after the hyphen in the names of the folders, by the version of their layout."""
-_FOLDER = re.compile(rf"({'|'.join(KINDS)})-(\d{{1,6}})")
+_FOLDERS = {f"{kind}-1": kind for kind in KINDS}
 _OTHER_FOLDERS = ("plugins", "probes")
 """Folders without entries: environments of plugins, answers of drivers."""
-_OWN_NAMES = frozenset({*_OTHER_FOLDERS, "CACHEDIR.TAG", "libraries"})
-"""The last is the library store, which has commands of its own."""
 _LEFTOVER = re.compile(r"\..*\.part", re.DOTALL)
 _MIN_AGE = 60.0
 """Seconds after which the creator of a temporary file has locked it."""
@@ -84,8 +80,6 @@ class InventoryEntry:
 
     kind: str
     """One of `KINDS`."""
-    layout: int
-    """The number of its layout."""
     path: Path
     """A file, or the folder of an unpacked wheel."""
     size: int
@@ -122,25 +116,17 @@ class Inventory:
 
     # --- reading -------------------------------------------------------------------
 
-    def entries(
-        self, kinds: Iterable[str] = KINDS, *, is_any_layout: bool = False
-    ) -> Iterator[InventoryEntry]:
+    def entries(self, kinds: Collection[str] = KINDS) -> Iterator[InventoryEntry]:
         """Yield the entries.
 
-        :param is_any_layout: whether to include the layouts of other versions.
         :raises FileProblem: the folder cannot be read.
         """
-        selected = set(kinds)
-        for kind, layout, folder in self._folders():
-            if kind in selected and (is_any_layout or layout == LAYOUT):
+        for kind, folder in self._folders():
+            if kind in kinds:
                 for path in self._entry_paths(folder):
-                    entry = _entry(kind, layout, path)
+                    entry = _entry(kind, path)
                     if entry is not None:
                         yield entry
-
-    def layouts(self) -> list[tuple[str, int]]:
-        """Return the existing kinds with the numbers of their layouts."""
-        return [(kind, layout) for kind, layout, _ in self._folders()]
 
     def other_folders(self) -> list[tuple[str, int, int]]:
         """Return the folders without entries, each with its number of files and bytes."""
@@ -152,14 +138,9 @@ class Inventory:
                 folders.append((name, measured.files, measured.size))
         return folders
 
-    def foreign_names(self) -> list[str]:
-        """Return the names of files that wheelfit did not write, which are never touched."""
-        known = {folder.name for _, _, folder in self._folders()} | _OWN_NAMES
-        return sorted(entry.name for entry in self._scan(self.folder) if entry.name not in known)
-
     def leftovers(self) -> Iterator[Leftover]:
         """Yield the temporary files of killed processes."""
-        for _, _, folder in self._folders():
+        for _, folder in self._folders():
             for parent in (folder, *self._prefixes(folder)):
                 for entry in self._scan(parent):
                     path = Path(entry.path)
@@ -171,7 +152,7 @@ class Inventory:
 
         :param entry: an archive or an unpacked wheel.
         """
-        unpacked = self.folder / f"unpacked-{entry.layout}" / entry.key[:2] / entry.key[2:]
+        unpacked = self.folder / "unpacked-1" / entry.key[:2] / entry.key[2:]
         name = _name_of_unpacked(entry.path if entry.kind == "unpacked" else unpacked)
         return name or (_name_of_archive(entry.path) if entry.kind == "wheels" else None)
 
@@ -183,13 +164,13 @@ class Inventory:
                 if record is not None and record.head.get("name") == name:
                     yield entry
 
-    def _folders(self) -> list[tuple[str, int, Path]]:
-        folders = []
-        for entry in self._scan(self.folder):
-            match = _FOLDER.fullmatch(entry.name)
-            if match is not None and entry.is_dir(follow_symlinks=False):
-                folders.append((match[1], int(match[2]), Path(entry.path)))
-        return sorted(folders, key=lambda folder: (KINDS.index(folder[0]), folder[1]))
+    def _folders(self) -> list[tuple[str, Path]]:
+        """Return the existing kinds with their folders."""
+        return [
+            (_FOLDERS[entry.name], Path(entry.path))
+            for entry in self._scan(self.folder)
+            if entry.name in _FOLDERS and entry.is_dir(follow_symlinks=False)
+        ]
 
     def _prefixes(self, folder: Path) -> Iterator[Path]:
         for entry in self._scan(folder):
@@ -232,13 +213,6 @@ class Inventory:
         :raises FileProblem: the folder cannot be changed.
         """
         self._delete(leftover.path)
-
-    def remove_layout(self, kind: str, layout: int) -> None:
-        """Remove everything of one kind that another version of wheelfit kept.
-
-        :raises FileProblem: the folder cannot be changed.
-        """
-        self._delete(self.folder / f"{kind}-{layout}")
 
     def remove_other(self, name: str) -> None:
         """Remove one of the folders without entries.
@@ -327,7 +301,7 @@ def _measure(path: Path) -> _Measured:
     return measured
 
 
-def _entry(kind: str, layout: int, path: Path) -> InventoryEntry | None:
+def _entry(kind: str, path: Path) -> InventoryEntry | None:
     try:
         status = path.lstat()
     except OSError:
@@ -341,7 +315,7 @@ def _entry(kind: str, layout: int, path: Path) -> InventoryEntry | None:
         with suppress(OSError):
             used = (path / MANIFEST).lstat().st_mtime
     measured = _measure(path)
-    return InventoryEntry(kind, layout, path, measured.size, measured.linked, measured.files, used)
+    return InventoryEntry(kind, path, measured.size, measured.linked, measured.files, used)
 
 
 def _name_of_unpacked(folder: Path) -> CachedWheelName | None:

@@ -152,7 +152,6 @@ class TestInspection:
         )
         assert found["linked_size"] > 100_000
         assert found["links"] == "hardlink"
-        assert found["unknown"] == []
 
     def test_list(self, run: Runner, cache_command: CacheCommand, cache: Path) -> None:
         """Wheels are listed with name, label, size and last use."""
@@ -249,13 +248,12 @@ class TestRemoval:
         assert left == {cache / "mine.txt", cache / "CACHEDIR.TAG"}
 
     def test_library_store_is_not_removed(self, cache_command: CacheCommand, cache: Path) -> None:
-        """The library store is known, and not removed."""
+        """The library store is not removed."""
         listed = cache / "libraries" / "store" / "wheel.txt"
         listed.parent.mkdir(parents=True)
         listed.write_text("kept")
         cache_command("remove", "--all")
         assert listed.exists()
-        assert cache_command("info")["unknown"] == []
 
     def test_max_size(self, cache_command: CacheCommand, cache: Path) -> None:
         """``--max-size`` removes the least recently used entries until the rest fits."""
@@ -283,32 +281,6 @@ class TestRemoval:
             ("--older-than", "30"), ("--older-than", "soon"), ("--older-than", "1y"),
         ):  # fmt: skip
             run("cache", "prune", *words, code=2)
-
-    def test_entries_of_other_versions(self, cache_command: CacheCommand, cache: Path) -> None:
-        """Entries of other layout versions are reported and pruned."""
-        for layout in (0, 2):
-            other = cache / f"pages-{layout}" / "ab" / ("0" * 62)
-            other.parent.mkdir(parents=True)
-            other.write_bytes(b"of another version")
-        kinds = {
-            (kind["kind"], kind["layout"]): kind["entries"]
-            for kind in cache_command("info")["kinds"]
-        }
-        assert (kinds["pages", 0], kinds["pages", 2]) == (1, 1)
-        reasons = {one["reason"] for one in cache_command("prune")["others"]}
-        assert reasons == {"layout 0", "layout 2"}
-        assert not (cache / "pages-2").exists()
-        assert len(cache_command.listed()) == 3
-
-    def test_recorded_hashes_of_other_versions(
-        self, cache_command: CacheCommand, cache: Path
-    ) -> None:
-        """Recorded hashes stay when the rest of another version is pruned."""
-        recorded = cache / "hashes-2" / "ab" / ("0" * 62)
-        recorded.parent.mkdir(parents=True)
-        recorded.write_bytes(b"of another version")
-        assert cache_command("prune")["others"] == []
-        assert recorded.exists()
 
     def test_recorded_hash_of_a_package_that_is_named_twice(
         self, cache_command: CacheCommand, cache: Path

@@ -48,16 +48,16 @@ def show_contents(report: CacheContents, output: Output) -> None:
     """Print the entries and bytes of the cache by kind."""
     output.result(f"folder: {report.folder}" + ("" if report.exists else " (none yet)"))
     order = list(_WORDS)
-    kinds = sorted(report.kinds.items(), key=lambda item: (order.index(item[0][0]), item[0][1]))
+    kinds = sorted(report.kinds.items(), key=lambda item: order.index(item[0]))
     rows = [
         (
-            _WORDS[kind] + ("" if layout == report.layout else f" (layout {layout})"),
+            _WORDS[kind],
             str(usage.entries),
             size_in_words(usage.size),
             size_in_words(usage.linked) if kind in WHEEL_KINDS else "",
             _day(usage.newest),
         )
-        for (kind, layout), usage in kinds
+        for kind, usage in kinds
     ]
     rows += [
         (_WORDS[name], str(files), size_in_words(size), "", "")
@@ -70,10 +70,6 @@ def show_contents(report: CacheContents, output: Output) -> None:
     output.table(("kind", "count", "size", "linked", "last used"), rows)
     if report.links is not None:
         output.result(f"environments on this file system are installed as {_LINKS[report.links]}")
-    if report.unknown:
-        output.warn(f"ignored, not created by wheelfit: {', '.join(report.unknown)}")
-    if any(layout != report.layout for _, layout in report.kinds):
-        output.note("note: `wheelfit cache prune` removes entries of other versions of wheelfit")
 
 
 def show_wheels(report: CachedWheels, output: Output, *, of_names: bool) -> None:
