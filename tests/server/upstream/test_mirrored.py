@@ -551,30 +551,3 @@ class TestDocuments:
         one = mirror()
         assert "fast-1.0-variants.json" not in one.page("fast")
         assert one.ask("/files/fast-1.0-variants.json").status == 404
-
-    def test_generated_document(
-        self, mirror: Opener, wheels: Path, upstream: RecordingIndex
-    ) -> None:
-        """F-128: read from a wheel for each label, with ranges; other releases do not change."""
-        put_variants(wheels, listed=False)
-        one = mirror(make_documents=True)
-        assert set(one.page("fast")["fast-1.0-variants.json"]) == {"filename", "url", "hashes"}
-        made = json.loads(one.file("fast-1.0-variants.json"))
-        assert set(made["variants"]) == {"null", "mkl"}
-        assert not one.kept()
-        assert not any(name.endswith(".json") for name in one.page("small"))
-        asked = len(upstream.requests)
-        one.file("fast-1.0-variants.json")
-        assert len(upstream.requests) == asked
-
-    def test_contradictory_wheels(self, mirror: Opener, wheels: Path) -> None:
-        """F-128: there is no document, and the operator is told why."""
-        put_variants(wheels, listed=False)
-        other = release_document(
-            {"null": {}, "open": {"blas": {"library": ["openblas"]}}},
-            static={"blas": {"library": ["openblas", "mkl"], "more": ["x"]}},
-        )
-        build_wheel(wheels, "fast", "1.0", label="open", document=other)
-        one = mirror(make_documents=True)
-        assert one.ask("/files/fast-1.0-variants.json").status == 404
-        assert any("fast-1.0-variants.json is not generated" in note for note in one.notes)

@@ -20,7 +20,6 @@ from wheelfit.errors import StorageUnavailable, TooLarge
 from wheelfit.server.backing_services import Dependency, upstream_dependency
 from wheelfit.server.offering import OfferRules
 from wheelfit.server.upstream.counts import Counted, MirrorCounts
-from wheelfit.server.upstream.documents import GENERATED, make_document, missing_documents
 from wheelfit.server.upstream.listings import MirrorListing, ProjectPages
 from wheelfit.server.upstream.pull_through import Pull, Pulls
 from wheelfit.server.upstream.pulled_files import PulledFiles, StoredBytes
@@ -369,8 +368,6 @@ class MirroredIndex(ContentFiles):
         if foreign_count:
             count = count_of(foreign_count, "file")
             notes.append(f"left out {count} not named after a release of {name}")
-        if self._settings.make_documents:
-            originals |= missing_documents(originals.values())
         page = ProjectPage(
             name,
             tuple(self._entry(file) for file in originals.values()),
@@ -398,8 +395,6 @@ class MirroredIndex(ContentFiles):
 
     def _entry(self, file: File) -> File:
         """Return an entry in its served form."""
-        if file.url.startswith(GENERATED):
-            return replace(file, url=url_of(file.filename), source=self.name)
         hashes, size = file.hashes, file.size
         if (recorded := self._recorded_digest(file)) is not None:
             hashes = MappingProxyType({"sha256": recorded.sha256, **hashes})
@@ -473,7 +468,7 @@ class MirroredIndex(ContentFiles):
         if suffix == _PROVENANCE:
             return self._provenance(file)
         if parse_index_file_name(file.filename) is not None:
-            return self._document(name, file)
+            return self._document(file)
         if self._settings.redirect and not self._web.client.user_at(file.url):
             self.counts.add("file redirect")
             return Redirect(file.url)
@@ -610,15 +605,8 @@ class MirroredIndex(ContentFiles):
         except TooLarge:  # it is listed but missing, and the server lacks ranges
             return b""
 
-    def _document(self, name: NormalizedName, file: File) -> Content | None:
-        """Return the ``-variants.json`` of a release: the upstream's, or made from wheels."""
-        if file.url.startswith(GENERATED):
-            served_page = self._served_page(name)
-            wheels = {} if served_page is None else served_page.originals
-            return self._small_file(
-                ("generated", file.filename, file.url),
-                lambda: make_document(file, wheels.values(), self._web.files, self._note),
-            )
+    def _document(self, file: File) -> Content:
+        """Return the ``-variants.json`` of a release, as the upstream has it (F-128)."""
         with self._upstream.use(uses_other_hosts=True):
             return content_of(self._web.files.read(file, limit=_MAX_DOCUMENT_SIZE))
 

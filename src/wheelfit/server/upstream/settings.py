@@ -83,8 +83,6 @@ class MirrorSettings:
     private or their ports unusual."""
     list_all: bool = False
     """List all projects of the upstream, not only the requested ones."""
-    make_documents: bool = False
-    """Generate the ``-variants.json`` that releases with variant wheels lack, from the wheels."""
     timeout: float = 15.0
     """Seconds to wait for a connection, and for the next bytes."""
     page_timeout: float = 60.0
@@ -254,7 +252,7 @@ _READERS: Mapping[str, Callable[[Table, str], Any]] = {
     **dict.fromkeys(
         ("url", "name", "bridge", "cert", "uploaded-prior-to"), lambda table, key: table.string(key)
     ),
-    **dict.fromkeys(("redirect", "list-all", "make-documents"), lambda table, key: table.flag(key)),
+    **dict.fromkeys(("redirect", "list-all"), lambda table, key: table.flag(key)),
     **dict.fromkeys(
         ("folders", "python", "platforms", "allow", "deny", "hosts", "trusted-hosts"),
         lambda table, key: table.strings(key),
