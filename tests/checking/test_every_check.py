@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import re
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -23,19 +22,12 @@ from checking.releases import (
     sound_release,
     write,
 )
-from packaging.utils import canonicalize_name
-from packaging.version import Version
 from wheels.binaries.extension_modules import MODULE, compiled
 
 from wheelfit.checking.checks import CHECKS, DOCUMENT_CHECKS
-from wheelfit.checking.findings import Report, Severity
+from wheelfit.checking.findings import Severity
 from wheelfit.checking.tool_profiles import Profile
 from wheelfit.checking.wheels.wheel import check_wheel
-from wheelfit.core.labels import Label
-from wheelfit.core.metadata import read_document
-from wheelfit.core.property_support import support_for
-from wheelfit.installation.installed import Installed
-from wheelfit.installation.variant_fit import judge, report_on
 from wheelfit.testing.binaries import elf_file, fat_binary
 from wheelfit.testing.wheels import add_member, build_large_wheel, build_wheel, release_document
 
@@ -297,8 +289,6 @@ ELSEWHERE = {
     "unmet-pin",
     "pypi-closed-release",
     "pypi-project-size",
-    "unsupported-here",
-    "broken-by-dependency",
 }
 
 
@@ -409,41 +399,6 @@ def test_long_filename() -> None:
     findings, facts = check_wheel(io.BytesIO(b""), name, where=name)
     assert "long-filename" in [finding.code for finding in findings]
     assert facts is not None
-
-
-def test_unsupported_here() -> None:
-    """F-96, P-56: what the machine or another package no longer supports is told apart."""
-    whole = document(lambda d: (
-        provide(d, "abi", ABI),
-        variants(d)["mkl"].update({"abi": {"torch": ["2.8"]}}),
-    ))  # fmt: skip
-    parsed = read_document(whole, where="variant.json")
-    installed = [
-        Installed(
-            canonicalize_name(label), Version("1"), Path("/site"), Path(f"/site/{label}"),
-            Label(label), parsed.variants[Label(label)], parsed,
-        )
-        for label in ("cu128", "mkl", "null")
-    ]  # fmt: skip
-
-    def found(torch: str) -> Report:
-        judged = judge(
-            installed,
-            lambda inner, namespaces, known: support_for(
-                inner, None, environment={}, namespaces=namespaces, known=known
-            ),
-            new_versions={canonicalize_name("torch"): Version(torch)},
-        )
-        return report_on(judged)
-
-    assert codes(found("2.8.1")) == {}
-    report = found("2.9")
-    assert [(finding.code, finding.where) for finding in report.findings] == [
-        ("broken-by-dependency", "/site/mkl")
-    ]
-    assert re.search(r"torch 2\.9 is installed", report.findings[0].message)
-    # Nobody may be asked about a GPU here, and that is not a finding.
-    assert [one.where for one in report.unchecked] == ["/site/cu128"]
 
 
 def test_profiles_are_named() -> None:

@@ -21,7 +21,6 @@ _REPORTING = (
     "build",
     "cache",
     "check",
-    "check-env",
     "demo",
     "doctor",
     "explain",

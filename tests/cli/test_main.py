@@ -431,7 +431,7 @@ def test_path_that_is_too_long(command: str, run: Runner, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     "command",
-    ["check-env", "check --environment", "doctor", "list", "recover", "uninstall some"],
+    ["doctor", "list", "recover", "uninstall some"],
 )
 @pytest.mark.parametrize("option", ["--target", "--prefix", "--root"])
 def test_missing_folder(command: str, option: str, run: Runner, tmp_path: Path) -> None:

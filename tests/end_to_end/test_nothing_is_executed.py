@@ -143,7 +143,7 @@ def test_other_environment(target: Path, index: RecordingIndex, mark: Path, tmp_
     run(sys.executable, "sync", *here, *sources, lock, code=None)
     run(sys.executable, *install, "trapped")
     for words in (
-        ["list"], ["check-env"], ["doctor"], ["explain", *sources, "trapped"], ["recover"],
+        ["list"], ["doctor"], ["explain", *sources, "trapped"], ["recover"],
         ["doctor", "--json"], ["list", "--json"], ["probe"],
     ):  # fmt: skip
         run(sys.executable, *words, *([] if words[0] == "probe" else here), code=None)

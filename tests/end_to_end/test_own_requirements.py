@@ -170,7 +170,7 @@ def test_doctor_and_recover_without_dependencies(home: Path) -> None:
 def test_other_commands(home: Path) -> None:
     """They end with an error of wheelfit, not with an ImportError."""
     remove(home, required())
-    for words in (["install", "a"], ["list"], ["check-env"], ["lock", "a"], ["uninstall", "a"]):
+    for words in (["install", "a"], ["list"], ["lock", "a"], ["uninstall", "a"]):
         done = run(home, *words, code=70)
         assert "[broken-installation]" in done.stderr
         assert "wheelfit doctor" in done.stderr

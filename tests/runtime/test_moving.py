@@ -186,9 +186,9 @@ def test_loader_and_variants(
     assert (machine.imports(), machine.imports(**OLD)) == ("cu12", "generic")
 
     # The machine lost its driver: that is told, and mended if somebody wants it.
-    run("check-env", "--python", machine.python, code=13)
+    run("doctor", "--python", machine.python, code=13)
     run("install", "--refit", "--python", machine.python, "-i", url)
-    run("check-env", "--python", machine.python)
+    run("doctor", "--python", machine.python)
     assert machine.imports(**OLD) == "generic"
 
     # And pip alone.

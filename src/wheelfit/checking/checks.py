@@ -349,15 +349,6 @@ SHADOWED_VARIANT = CHECKS.warning("shadowed-variant", "F-66",
     "wherever the variant fits, another label ranks above it, so it is never chosen by default",
     "remove the variant, or distinguish it by properties or priorities")
 
-# --- installed -------------------------------------------------------------------------
-
-UNSUPPORTED_HERE = CHECKS.error("unsupported-here", "F-96",
-    "an installed variant is no longer supported by this machine",
-    "replace it by the build that fits: `wheelfit install --refit`")
-BROKEN_BY_DEPENDENCY = CHECKS.error("broken-by-dependency", "P-56",
-    "an installed variant was built for another version of an installed package",
-    "replace it with `wheelfit install --refit`, or install the version that it was built for")
-
 # --- profile uv ------------------------------------------------------------------------
 
 UV_SCHEMA = CHECKS.error("uv-schema", "F-150",

@@ -205,7 +205,6 @@ class CheckedCounts:
     wheels: int = 0
     index_files: int = 0
     releases: int = 0
-    installed_variants: int = 0
     metadata_files: int = 0
     """Files named ``variant.json`` and ``pyproject.toml``."""
 
@@ -214,7 +213,6 @@ class CheckedCounts:
             self.wheels + other.wheels,
             self.index_files + other.index_files,
             self.releases + other.releases,
-            self.installed_variants + other.installed_variants,
             self.metadata_files + other.metadata_files,
         )
 

@@ -6,7 +6,6 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from wheelfit.checking.checks import BROKEN_BY_DEPENDENCY, UNSUPPORTED_HERE
 from wheelfit.checking.findings import CheckTable
 
 if TYPE_CHECKING:
@@ -129,7 +128,12 @@ _packages = AREAS[Area.PACKAGES]
 OWN_REQUIREMENT_UNMET = _packages.error("own-requirement-unmet", "",
     "a package that wheelfit itself depends on is missing, damaged or of an unsuitable version",
     "install what is needed with `wheelfit doctor --repair`")
-_packages.update({check.code: check for check in (UNSUPPORTED_HERE, BROKEN_BY_DEPENDENCY)})
+UNSUPPORTED_HERE = _packages.error("unsupported-here", "F-96",
+    "an installed variant is no longer supported by this machine",
+    "replace it by the build that fits: `wheelfit install --refit`")
+BROKEN_BY_DEPENDENCY = _packages.error("broken-by-dependency", "P-56",
+    "an installed variant was built for another version of an installed package",
+    "replace it with `wheelfit install --refit`, or install the version that it was built for")
 WRONG_PLATFORM = _packages.error("wrong-platform", "PEP 425",
     "packages are installed that were built for another Python or system",
     "install them again: the builds that fit are chosen")

@@ -17,19 +17,22 @@ from wheelfit.doctor.contents import (
 )
 from wheelfit.installation.environment_folders import WORKPLACE
 from wheelfit.installation.installed import Broken, by_name
-from wheelfit.installation.variant_fit import judge, report_on
+from wheelfit.installation.variant_fit import judge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from packaging.utils import NormalizedName
 
     from wheelfit.core.target import Target
     from wheelfit.doctor.contents import Package
     from wheelfit.doctor.machine import Hardware
     from wheelfit.installation.environment import Environment
-    from wheelfit.installation.variant_fit import DetectSupport
+    from wheelfit.installation.variant_fit import DetectSupport, FitVerdict
 
 _MAX_HASHED_SIZE = 16 * 1024 * 1024
 """Bytes up to which a file with several owners is hashed to find the one that wrote it."""
+_REFIT = "`wheelfit install --refit`; it replaces every variant that does not fit any more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ class EnvironmentContents:
         }
 
 
-def read_environment(environment: Environment, target: Target | None = None) -> EnvironmentContents:
+def _read_environment(environment: Environment, target: Target | None) -> EnvironmentContents:
     """Read the installed packages; only records are read, and nothing is imported."""
     scan = environment.scan()
     target = target or environment.target
@@ -82,7 +85,7 @@ def examine_environment(
     :param target: the target for requirements; default: the environment's interpreter.
     :param full: whether to hash all files, instead of comparing only their sizes.
     """
-    unexamined = read_environment(environment, target)
+    unexamined = _read_environment(environment, target)
     local_packages = [package for package in unexamined.packages if not package.installed.outside]
     shared = packages.shared_paths(local_packages)
     # Of the packages that share a file, the one whose RECORD has its present hash wrote it last.
@@ -124,52 +127,49 @@ def _record_findings(installed: Iterable[Package]) -> Iterator[Finding]:
 def diagnose_packages(
     contents: EnvironmentContents,
     target: Target,
-    hardware: Hardware | None,
+    hardware: Hardware,
     detect_support: DetectSupport,
     agreements: Iterable[Agreement] = AGREEMENTS,
 ) -> Report:
     """Check the installed packages against a machine, and against each other.
 
-    :param hardware: the hardware with which builds are compared; None: it is unknown, and only
-        variants are compared with the machine, by ``detect_support``.
+    :param hardware: the hardware with which builds are compared.
     :param detect_support: detects the values that the machine supports.
     """
     importable = by_name(contents.packages)
-    checked = report_on(judge((package.installed for package in contents.packages), detect_support))
-    by_path = {str(package.installed.path): package for package in importable.values()}
+    verdicts = judge((package.installed for package in contents.packages), detect_support)
     builds = tuple(
         build for build in contents.builds if importable[build.package.name] is build.package
     )
     findings = [
-        *(_with_refit_command(finding, by_path) for finding in checked.findings),
-        *(
-            Location(variant.where).finding(
-                diagnoses.UNCHECKED_VARIANT, variant.message, remedy=variant.hint
-            )
-            for variant in checked.unchecked
-        ),
+        *(finding for verdict in verdicts for finding in _fit_findings(verdict, importable)),
         *packages.tag_findings(contents.packages, target, contents.name),
         *packages.conflict_findings(builds, contents.libraries, contents.name),
         *packages.agreement_findings(
             (package.installed for package in importable.values()), agreements, contents.name
         ),
-        *(() if hardware is None else packages.hardware_findings(builds, hardware, contents.name)),
+        *packages.hardware_findings(builds, hardware, contents.name),
         *packages.requirement_findings(contents.packages),
         *contents.findings,
     ]
-    return Report.of(findings, (), checked.counts)
+    return Report.of(findings)
 
 
-def _with_refit_command(finding: Finding, by_path: dict[str, Package]) -> Finding:
-    """Return a finding about a variant with the reasons of its choice, and the command to run."""
-    package = by_path.get(finding.where)
-    if package is None:
-        return finding
-    host_and_overrides = package.host_and_overrides
-    reasons = [f"it was chosen for {host_and_overrides.host}"] if host_and_overrides.host else []
-    reasons += [
-        f"{override} was in effect when it was chosen" for override in host_and_overrides.overrides
-    ]
-    message = "; ".join([finding.message, *reasons])
-    remedy = "`wheelfit install --refit`; it replaces every variant that does not fit any more"
-    return finding._replace(message=message, remedy=remedy)
+def _fit_findings(
+    verdict: FitVerdict, importable: Mapping[NormalizedName, Package]
+) -> Iterator[Finding]:
+    """Yield findings about a variant, with the reasons of its choice and the command to run."""
+    variant = verdict.variant
+    where = Location(str(variant.path))
+    if verdict.unchecked:
+        yield where.finding(diagnoses.UNCHECKED_VARIANT, verdict.unchecked)
+    chosen = importable[variant.name].host_and_overrides
+    reasons = [f"it was chosen for {chosen.host}"] if chosen.host else []
+    reasons += [f"{override} was in effect when it was chosen" for override in chosen.overrides]
+    for check, refusal in (
+        (diagnoses.UNSUPPORTED_HERE, verdict.machine_refusal),
+        (diagnoses.BROKEN_BY_DEPENDENCY, verdict.dependency_refusal),
+    ):
+        if refusal:
+            message = "; ".join([f"{variant}: {refusal}", *reasons])
+            yield where.finding(check, message, remedy=_REFIT)

@@ -95,7 +95,7 @@ def _needs(
     packages: Mapping[NormalizedName, Installed],
     environment: Mapping[str, str],
 ) -> Iterator[InstalledRequirement]:
-    # Unreadable metadata has no requirements here; `list` and `check-env` report it.
+    # Unreadable metadata has no requirements here; `list` and `doctor` report it.
     with suppress(WheelfitError):
         metadata = entry.metadata()
         # The label was chosen for this machine, which therefore supports all its properties.

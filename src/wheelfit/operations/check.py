@@ -1,4 +1,4 @@
-"""Checks of wheels, index files, folders of them, published projects and environments."""
+"""Checks of wheels, index files, folders of them, and published projects."""
 
 from __future__ import annotations
 
@@ -8,17 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.checking.checks import CHECKS
-from wheelfit.checking.findings import Report, UncheckedTarget
+from wheelfit.checking.findings import Report
 from wheelfit.checking.tool_profiles import CheckOptions, Profile, with_profile_severities
 from wheelfit.errors import UsageError, did_you_mean
 from wheelfit.operations.plain_data import plain_fields, plain_report
-from wheelfit.operations.requests import (
-    EnvironmentOptions,
-    MachineOptions,
-    SourceOptions,
-    ValidatedRequest,
-    WorkerOptions,
-)
+from wheelfit.operations.requests import SourceOptions, ValidatedRequest, WorkerOptions
 from wheelfit.sources.urls import redact
 
 if TYPE_CHECKING:
@@ -36,13 +30,10 @@ class FindingOptions(ValidatedRequest):
     ignore: tuple[str, ...] = ()
 
 
-class CheckRequest(
-    FindingOptions, WorkerOptions, SourceOptions, EnvironmentOptions, MachineOptions
-):
+class CheckRequest(FindingOptions, WorkerOptions, SourceOptions):
     """The targets of a check, and its depth."""
 
     targets: tuple[str, ...] = ()
-    environment: bool = False
     full: bool = False
     binaries: bool = False
     instructions: bool = False
@@ -61,11 +52,7 @@ class CheckReport:
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
         report = self.findings
-        counts = plain_fields(
-            report.counts,
-            "wheels index_files releases",
-            installed=report.counts.installed_variants,
-        )
+        counts = plain_fields(report.counts, "wheels index_files releases")
         severities = report.severity_counts().items()
         return plain_report(
             report,
@@ -92,8 +79,8 @@ def check(request: CheckRequest, context: Context) -> CheckReport:
     :raises UsageError: no target is given, or a check or profile is unknown.
     """
     check_ignored(request.ignore)
-    if not request.targets and not request.environment:
-        raise UsageError("no target was given", hint="name a TARGET, or --environment")
+    if not request.targets:
+        raise UsageError("no target was given", hint="name a TARGET")
     profiles = named_profiles(request.profile)
     report = with_profile_severities(_check(request, profiles, context), profiles)
     report = report.without(request.ignore)
@@ -151,8 +138,6 @@ def _check(request: CheckRequest, profiles: frozenset[Profile], context: Context
             report += check_paths(paths, options, progress=progress, map_wheels=map_wheels)
     if urls or projects:
         report += _check_published(request, context, urls, projects, options)
-    if request.environment:
-        report += _check_installed(request, context)
     return report
 
 
@@ -182,18 +167,3 @@ def _check_published(
                     progress=progress,
                 )
     return report
-
-
-def _check_installed(request: CheckRequest, context: Context) -> Report:
-    from wheelfit.installation.variant_fit import judge, report_on
-    from wheelfit.operations.environments import open_environment_of
-    from wheelfit.operations.machine import choose_machine
-
-    environment = open_environment_of(request, context.environ, may_be_own=True)
-    machine = choose_machine(request, environment.target, context)
-    scan = environment.scan()
-    broken = [
-        UncheckedTarget(str(entry.path), "file-problem", entry.reason) for entry in scan.broken
-    ]
-    verdicts = judge(scan.installed, machine.support)
-    return report_on(verdicts) + Report.of((), broken)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from wheelfit.checking.findings import Finding, Severity
 from wheelfit.doctor.diagnoses import DIAGNOSES, Area
 from wheelfit.doctor.settings import ExaminedVariable, MachineSettings, variables_in
-from wheelfit.operations.environment_findings import faults_among, finding_json, summary_json
 from wheelfit.operations.plain_data import detection_json, plain_fields
 from wheelfit_runtime import __version__
 
@@ -126,8 +125,10 @@ class Diagnosis:
 
     def faulty_areas(self, *, strict: bool) -> set[str]:
         """Return the areas with faults."""
-        faults = faults_among(self.findings, strict=strict)
-        return {str(DIAGNOSES[fault.code]) for fault in faults}
+        faults = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
+        return {
+            str(DIAGNOSES[finding.code]) for finding in self.findings if finding.severity in faults
+        }
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
@@ -150,9 +151,33 @@ class Diagnosis:
             "settings": None if self.settings is None else _settings(self.settings, scrub),
             **self.sources.to_json(scrub),
             "runtime": None if self.process is None else _process(self.process, scrub),
-            "summary": summary_json(self.findings),
-            "findings": [finding_json(finding, scrub) for finding in self.findings],
+            "summary": _summary(self.findings),
+            "findings": [_finding(finding, scrub) for finding in self.findings],
         }
+
+
+def _summary(findings: Sequence[Finding]) -> dict[str, int]:
+    """Return the number of findings of each severity."""
+    return {
+        f"{severity}s": sum(finding.severity is severity for finding in findings)
+        for severity in Severity
+    }
+
+
+def _finding(finding: Finding, scrub: Callable[[str], str]) -> dict[str, object]:
+    """Return a finding as plain data.
+
+    :param scrub: removes data that identifies the machine.
+    """
+    return {
+        "severity": finding.severity.value,
+        "area": DIAGNOSES[finding.code].value,
+        "code": finding.code,
+        "rule": finding.rule or None,
+        "where": scrub(finding.where),
+        "message": scrub(finding.message),
+        "remedy": scrub(finding.remedy),
+    }
 
 
 def libc_of(target: Target) -> str | None:

@@ -6,7 +6,9 @@ report is possible where such a package is missing.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from wheelfit.checking.findings import Finding, Location, Report
@@ -15,8 +17,12 @@ from wheelfit.doctor.own_requirements import unmet_requirements
 from wheelfit.doctor.settings import read_machine_settings, settings_findings
 from wheelfit.errors import UnusableInterpreter, UsageError, did_you_mean
 from wheelfit.operations.diagnosis import Diagnosis, SourcesReport
-from wheelfit.operations.environment_findings import ExaminationRequest, with_remedies_for
-from wheelfit.operations.requests import SourceOptions, request_like
+from wheelfit.operations.requests import (
+    EnvironmentOptions,
+    MachineOptions,
+    SourceOptions,
+    request_like,
+)
 from wheelfit_runtime.errors import WheelfitError
 from wheelfit_runtime.platforms import overrides
 from wheelfit_runtime.platforms.discovery import Machine
@@ -24,8 +30,9 @@ from wheelfit_runtime.platforms.scrubbing import Scrubber
 from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from wheelfit.core.agreements import Agreement
     from wheelfit.core.target import Target
     from wheelfit.doctor.environment import EnvironmentContents
     from wheelfit.doctor.machine import TimedProcesses
@@ -35,13 +42,15 @@ if TYPE_CHECKING:
     from wheelfit.sources.settings import NamedIndex, PinnedProject
 
 
-class DoctorRequest(ExaminationRequest):
+class DoctorRequest(EnvironmentOptions, MachineOptions):
     """The environment, machine or process to examine, and the findings of interest."""
 
     runtime: int | None = None
     """The ID of a process to examine; 0: this one; None: a machine and an environment."""
     replay: str | None = None
     full: bool = False
+    allow_mixed: tuple[str, ...] = ()
+    agreement_table: tuple[Agreement, ...] = ()
     only: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     repair: bool = False
@@ -156,7 +165,7 @@ def _diagnose_environment(request: DoctorRequest, context: Context) -> Diagnosis
         )
     return Diagnosis(
         machine.name,
-        Report.of(with_remedies_for(findings, request)).findings,
+        Report.of(_with_remedies_for(findings, request)).findings,
         _scrubber(real.view, context.environ),
         host=None if machine.host is None else machine.host.to_mapping(),
         replayed=request.replay is not None,
@@ -250,3 +259,21 @@ def _open_machine(
     if request.host is None:
         chosen = structs.replace(chosen, detector=real)
     return chosen, real, timed
+
+
+def _with_remedies_for(findings: Iterable[Finding], request: DoctorRequest) -> Iterator[Finding]:
+    """Add the requested environment and machine to the commands in remedies."""
+    options = {name: getattr(request, name) for name in ("python", "prefix", "target", "root")}
+    environment_options = "".join(
+        f" --{name} {quote(value)}" for name, value in options.items() if value
+    )
+    machine_option = f" --for {quote(request.host)}" if request.host else ""
+    for finding in findings:
+        remedy = re.sub(
+            r"\bwheelfit (install|uninstall)(?= )",
+            lambda match: (
+                match[0] + environment_options + (machine_option if match[1] == "install" else "")
+            ),
+            finding.remedy,
+        )
+        yield finding._replace(remedy=remedy)

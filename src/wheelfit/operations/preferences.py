@@ -13,6 +13,7 @@ from wheelfit.core.labels import Label, parse_label
 from wheelfit.core.ordering import Choice, Preferences, parse_preference
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.errors import UsageError
+from wheelfit.resolution.candidates import ChoicePolicy
 from wheelfit.resolution.release_metadata import MetadataPolicy
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from wheelfit.core.provider_lookup import ProviderPolicy
     from wheelfit.operations.requests import VariantOptions
-    from wheelfit.resolution.candidates import ChoicePolicy
     from wheelfit.resolution.listing import AllowedHashes
 
 
@@ -80,8 +80,6 @@ def choice_policy(
     :raises UserError: ``invalid-property``; ``--allow-mixed`` names no feature on which builds must
         agree.
     """
-    from wheelfit.resolution.candidates import ChoicePolicy  # check-env and doctor choose nothing
-
     agreements = with_user_agreements(request.agreement_table)
     mixed = [agreements_named(text, agreements) for text in request.allow_mixed]
     return ChoicePolicy(

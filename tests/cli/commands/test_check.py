@@ -93,7 +93,7 @@ def test_json_report(faulty_dist: Path, run: Runner) -> None:
     """``--json`` has the same findings."""
     words = ("check", faulty_dist, "--json", "--profile", "uv", "--full")
     report = run(*words, faulty_dist / "gone.whl", code=INCOMPLETE).object
-    assert report["checked"] == {"wheels": 3, "index_files": 1, "releases": 1, "installed": 0}
+    assert report["checked"] == {"wheels": 3, "index_files": 1, "releases": 1}
     assert report["summary"] == {"errors": 2, "warnings": 1, "notes": 0}
     assert (report["profiles"], report["full"]) == (["uv"], True)
     assert report["findings"][-1] == {
@@ -330,92 +330,6 @@ def test_profile_of_a_tool(dist: Path, run: Runner) -> None:
         "pypi-variant-wheel",
         "pypi-index-file",
     }
-
-
-class TestEnvironment:
-    """``--environment``, which checks installed packages."""
-
-    @pytest.fixture
-    def target(self, tmp_path: Path, run: Runner) -> Path:
-        """Install a GPU build and a build for torch 2.8, with a matching host."""
-        shop = tmp_path / "shop"
-        needs = {
-            "gpu": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}},
-            "t28": {"abi": {"torch": ["2.8"]}},
-        }
-        providers: dict[str, dict[str, object]] = {
-            "nvidia": {
-                "requires": ["nvidia-variant-provider>=0.0.1,<1"],
-                "plugin-api": "nvidia_variant_provider.plugin:NvidiaVariantPlugin",
-            },
-            "abi": {"builtin": "abi_dependency"},
-        }
-        document = release_document(needs, providers=providers)
-        build_wheel(shop, "fast", "1.0", label="gpu", document=document)
-        build_wheel(shop, "attn", "1.0", label="t28", document=document, requires=["torch"])
-        for version in ("2.8.0", "2.9.0"):
-            build_wheel(shop, "torch", version)
-        self.host(tmp_path, '["12.8", "12"]')
-        run(
-            "install", "--no-index", "-f", shop, "--target", tmp_path / "site",
-            "--for", tmp_path / "host.toml", "fast", "attn", "torch<2.9",
-        )  # fmt: skip
-        return tmp_path / "site"
-
-    def host(self, folder: Path, bounds: str) -> Path:
-        """Write a host file with the CUDA bounds."""
-        path = folder / "host.toml"
-        path.write_text(
-            '[metadata]\ncreated-by = "a test"\nversion = "0.1"\n\n[[provider]]\n'
-            f'namespace = "nvidia"\nproperties = {{cuda_version_lower_bound = {bounds}}}\n'
-        )
-        return path
-
-    def test_no_findings(self, target: Path, run: Runner) -> None:
-        """F-96: nothing is reported while machine and packages are unchanged."""
-        words = ("check", "--environment", "--target", target)
-        result = run(*words, "--for", target.parent / "host.toml")
-        assert result.out == "no faults in 2 installed variants\n"
-
-    def test_unsupported_variant(self, target: Path, run: Runner) -> None:
-        """F-96: A variant that the machine no longer supports is reported with the reason."""
-        host = self.host(target.parent, '["12.6", "12"]')
-        words = ("check", "--environment", "--target", target, "--for", host, "--json")
-        (finding,) = run(*words, code=FAULTS).object["findings"]
-        assert finding["code"] == "unsupported-here"
-        assert finding["where"] == str(target / "fast-1.0.dist-info")
-        assert "fast 1.0 (gpu)" in finding["message"]
-        assert "12.8" in finding["message"]
-
-    def test_dependency_of_another_version(self, target: Path, run: Runner) -> None:
-        """P-56: an upgrade of the package that a build was made for is reported."""
-        dist_info = target / "torch-2.8.0.dist-info"
-        changed = (dist_info / "METADATA").read_text().replace("2.8.0", "2.9.0")
-        (dist_info / "METADATA").write_text(changed)
-        words = ("check", "--environment", "--target", target, "--json")
-        report = run(*words, "--for", target.parent / "host.toml", code=FAULTS).object
-        (finding,) = report["findings"]
-        assert finding["code"] == "broken-by-dependency"
-        assert "attn 1.0 (t28)" in finding["message"]
-        assert "torch 2.9.0 is installed" in finding["message"]
-        assert report["checked"]["installed"] == 2
-
-    def test_namespace_without_a_provider(self, target: Path, run: Runner) -> None:
-        """A namespace that the host file lacks is reported as unchecked."""
-        host = self.host(target.parent, "[]")
-        host.write_text(host.read_text().replace('"nvidia"', '"other"'))
-        words = ("check", "--environment", "--target", target, "--for", host)
-        result = run(*words, code=INCOMPLETE)
-        assert "fast 1.0 (gpu) needs nvidia, for which no provider is available here" in result.out
-
-    def test_unreadable_metadata(self, target: Path, run: Runner) -> None:
-        """Unreadable metadata and documents are reported."""
-        (target / "broken-1.0.dist-info").mkdir()
-        (target / "fast-1.0.dist-info" / "variant.json").write_text("{")
-        words = ("check", "--environment", "--target", target)
-        result = run(*words, "--for", target.parent / "host.toml", code=INCOMPLETE)
-        assert "its metadata file is missing, or may not be read" in result.out
-        assert "fast 1.0 (gpu)" in result.out
 
 
 @pytest.mark.parametrize(

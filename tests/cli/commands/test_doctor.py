@@ -157,6 +157,29 @@ def test_exit_codes(target: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) 
     assert "LD_PRELOAD: /gone.so does not exist" in run(*here, "-v").out
 
 
+def test_unmet_and_mixed_requirements(run: Runner, tmp_path: Path) -> None:
+    """Unmet requirements and mixed variants are warnings, and errors with --strict."""
+    blas = release_document(
+        {
+            "mkl": {"blas_lapack": {"provider": ["mkl"]}},
+            "open": {"blas_lapack": {"provider": ["openblas"]}},
+        },
+        static={"blas_lapack": {"provider": ["mkl", "openblas"]}},
+    )
+    build_wheel(tmp_path, "one", "1.0", label="mkl", document=blas, requires=["torch"])
+    build_wheel(tmp_path, "two", "1.0", label="open", document=blas)
+    target = ("--target", tmp_path / "target", "--for", "cpu-x86_64-v3")
+    words = ("--no-index", "-f", tmp_path, "--no-deps", "--allow-mixed", "blas")
+    run("install", *target, *words, "one", "two")
+    value = run("doctor", *target, "--json").object
+    assert findings(value) == [
+        "packages warning mixed-variants",
+        "packages warning unmet-requirement",
+    ]
+    assert value["findings"][0]["message"] == "BLAS mkl: one; BLAS openblas: two"
+    run("doctor", *target, "--strict", code=13)
+
+
 def test_verbose(run: Runner, tmp_path: Path) -> None:
     """P-75: ``-v`` shows every piece of evidence and every child process."""
     replay = MACHINES / "linux-x86-amd-rocminfo"

@@ -823,7 +823,7 @@ def test_commands_that_execute_no_code(
         ["wheel", "inspect", "."], ["wheel", "show", "."], ["matrix", "."],
         ["init", ".", "--dry-run"], ["init", ".", "--static", "x.y=z", "--variant", "a=x::y::z"],
         ["publish", ".", "--dry-run"], ["index", "check", "."], ["index", "generate", "."],
-        ["config", "show"], ["doctor"], ["list"], ["check-env"], ["bridges"], ["providers"],
+        ["config", "show"], ["doctor"], ["list"], ["bridges"], ["providers"],
     ):  # fmt: skip
         main(words)
         assert not mark.exists(), words

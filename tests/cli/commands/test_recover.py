@@ -107,7 +107,6 @@ def test_automatic_recovery(target: Path, run: Runner, wheel: Path, command: str
     "words",
     [
         ("list",),
-        ("check-env",),
         ("explain", "--no-index", "demo"),
         ("install", "--dry-run", "--no-index"),
         ("uninstall", "--dry-run", "demo"),

@@ -43,7 +43,6 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "host": ("machines", "list, show, compare and write descriptions of other machines"),
     "providers": ("machines", "list providers of properties, and trust plugins"),
     "bridges": ("machines", "see which distributions can be presented as variants, and how"),
-    "check-env": ("machines", "report installed variants that no longer fit this machine"),
     "cache": ("tool", "show and clean the cache"),
     "config": ("settings", "show which settings are in effect, and who set them"),
     "completion": ("tool", "print a script that completes commands and options in your shell"),

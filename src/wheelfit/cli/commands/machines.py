@@ -24,7 +24,6 @@ from wheelfit.cli.options.table.hardware import (
     UNTRUSTED,
     UPDATED_BRIDGES,
 )
-from wheelfit.cli.options.table.installing import CHECK_ENV
 from wheelfit.cli.options.table.machine import MACHINE, PROVIDER_SETTINGS
 from wheelfit.cli.options.table.sources import SOURCES, SOURCES_EXAMINED, UPLOADS
 from wheelfit.cli.options.table.variants import AGREEMENT_SETTINGS
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
     from wheelfit.operations.trust import TrustPlan
 
 
-MISFIT = 13
-"""The exit code for a misfit; `doctor` has the same for packages."""
 EXIT_CODES = {"machine": 11, "settings": 12, "packages": 13, "process": 14}
 """The exit code of `doctor` for a fault in each area; with several, the first one is used."""
 DIFFERENT = 30
@@ -213,17 +210,6 @@ def _check_bridges(arguments: Namespace, output: Output, context: Context) -> in
     return 1 if report.has_faults else 0
 
 
-def _check_env(arguments: Namespace, output: Output, context: Context) -> int:
-    """Judge the installed variants; return 13 if one does not fit."""
-    from wheelfit.cli.render.diagnosis import show_fitness
-    from wheelfit.operations.check_environment import check_environment
-    from wheelfit.operations.environment_findings import ExaminationRequest, faults_among
-
-    report = check_environment(request_of(ExaminationRequest, arguments), context)
-    show_report(report, output, show_fitness)
-    return MISFIT if faults_among(report.findings, strict=arguments.strict) else 0
-
-
 def _doctor(arguments: Namespace, output: Output, context: Context) -> int:
     """Diagnose, show the findings, and return the exit code of the first area with a fault."""
     from wheelfit.cli.render.diagnosis import show_diagnosis
@@ -372,17 +358,6 @@ The exit code is 1 if a family differs from the indexes.
                 _check_bridges,
             ),
         },
-    ),
-    "check-env": Command(
-        """\
-Report installed variants that no longer fit, after a driver or a GPU was changed.
-
-Compares what installed variants need with what the machine supports now, and finds conflicting
-packages and unmet requirements. Drivers are queried again. Nothing is changed, and no network is
-used; `wheelfit install --refit` replaces the builds that do not fit.
-""",
-        (CHECK_ENV, ENVIRONMENT, MACHINE, AGREEMENT_SETTINGS),
-        _check_env,
     ),
     "doctor": Command(
         """\

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 from wheelfit.cli.command import Command, Operation, request_of, show_report
 from wheelfit.cli.options.table.checking import CHECK, REPORTING
-from wheelfit.cli.options.table.environment import ENVIRONMENT
-from wheelfit.cli.options.table.machine import MACHINE
 from wheelfit.cli.options.table.sources import SOURCES
 from wheelfit.cli.options.table.wheels import (
     CONVERT,
@@ -180,7 +178,7 @@ because of them. A fact that a binary lacks is left out, one that cannot be read
             ),
             "check": Command(
                 "Find all faults of wheels: an alias of `wheelfit check`.",
-                (CHECK, REPORTING, WORKERS_WITH_THREADS, SOURCES, ENVIRONMENT, MACHINE),
+                (CHECK, REPORTING, WORKERS_WITH_THREADS, SOURCES),
                 _check,
             ),
         },
@@ -194,10 +192,9 @@ wheel, a *-variants.json or variant.json file, a folder (searched with all folde
 such a file, a pyproject.toml, whose [variant] table and classifiers are checked, or a project of an
 index: `project:torch`, `project:torch==2.8.0`. Where an index is named (--index-url,
 --extra-index-url, --find-links), `torch` is a project too, unless a file or folder of that name
-exists, or it is a usual name of a folder. Any other word is a path. --environment checks the
-installed variants, alone or together with targets.
+exists, or it is a usual name of a folder. Any other word is a path.
 """,
-        (CHECK, REPORTING, WORKERS_WITH_THREADS, SOURCES, ENVIRONMENT, MACHINE),
+        (CHECK, REPORTING, WORKERS_WITH_THREADS, SOURCES),
         _check,
     ),
 }

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _INSTALL = "-r -e -U --dry-run --allow-source --python --index-url --for --variant --verbose"
-_CHECK = "--environment --full --binaries --strict --ignore --sarif --output --python --for --json"
+_CHECK = "--full --binaries --instructions --profile --strict --ignore --sarif --output --json"
 _TABLE = {
     "install": _INSTALL,
     "add": "-r --dev --group --extra --no-sync --dry-run --python --index-url --for --variant",
@@ -46,7 +46,6 @@ _TABLE = {
     "bridges update": "--remove --index-url --find-links --offline --trusted-publisher "
     "--require-attestations --json --verbose",
     "providers trust": "--namespace --hash --keep --try --yes --python --index-url --json",
-    "check-env": "--strict --python --target --for --devices --no-plugins --json --verbose",
     "doctor": "--runtime --full --online --only --ignore --repair --python --for --json --verbose",
     "demo": "--gpu --index-url --find-links --offline --json --verbose",
     "bridges check": "--index-url --find-links --offline --json --verbose",

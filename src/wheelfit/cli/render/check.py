@@ -141,7 +141,6 @@ def _summary(report: Report) -> str:
             (counts.wheels, "wheel"),
             (counts.index_files, "index file"),
             (counts.releases, "release"),
-            (counts.installed_variants, "installed variant"),
             (counts.metadata_files, "metadata file"),
         )
         if number

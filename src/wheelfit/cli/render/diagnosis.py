@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output, Style
     from wheelfit.doctor.accelerators import AcceleratorBuild
     from wheelfit.installation.environment import Environment
-    from wheelfit.operations.check_environment import FitnessReport
     from wheelfit.operations.indexes import ConfiguredSource
     from wheelfit.operations.owner_indexes import OwnerIndex
     from wheelfit_runtime.platforms.features import Detection
@@ -289,21 +288,6 @@ def _process_lines(diagnosis: Diagnosis) -> Iterator[Line]:
     ]
     for line in columns(("Library", "Of", "Version", "Owner", "File"), rows):
         yield f"  {line}", "plain"
-
-
-def show_fitness(report: FitnessReport, output: Output) -> None:
-    """Print the installed variants that fit, and the findings."""
-    verbose = output.verbosity > 0
-    for verdict in report.variants:
-        if verdict.fits and verbose:
-            output.result(f"  fits    {verdict.variant}", "dim")
-    for finding in report.findings:
-        if verbose or finding.severity != "note":
-            for line, style in finding_lines(finding):
-                _print(line, style, output)
-    fitting = sum(verdict.fits is True for verdict in report.variants)
-    output.note(f"{fitting} of {len(report.variants)} installed variants fit {report.machine.name}")
-    output.result(*summary_line(report.findings, verbose=verbose))
 
 
 def finding_lines(finding: Finding) -> Iterator[Line]:

@@ -31,7 +31,6 @@ CHECK = OptionGroup(
         "a wheel, an index file, a folder, a URL, or a project of an index (project:name==version)",
         stored_as="targets",
     ),
-    Option("--environment", FLAG, "check the installed variants too: whether they still fit"),
     Option("--full", FLAG, "compare all content with RECORD and with the hashes on pages"),
     Option(
         "--binaries",

@@ -131,7 +131,5 @@ EXPLAIN = OptionGroup(
     ),
 )
 
-CHECK_ENV = OptionGroup("", Option("--strict", FLAG, "treat warnings as errors"))
-
 INSTALLING = (CONSENT, ATTESTATIONS, ENVIRONMENT, SOURCES, UPLOADS, MACHINE, VARIANTS)
 """The groups of every command that chooses packages and puts them into an environment."""

@@ -1,4 +1,4 @@
-"""``wheelfit check-env``, and the replacement of variants that do not fit."""
+"""The replacement of installed variants: those that do not fit, and others with consent."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ class TargetFolder:
         return self._run("install", *target, *words, code=code)
 
     def check(self, host: str, *words: str | Path, code: int = 0) -> CommandResult:
-        """Check the folder for a host."""
-        return self._run("check-env", "--target", self.folder, "--for", host, *words, code=code)
+        """Diagnose the folder for a host."""
+        return self._run("doctor", "--target", self.folder, "--for", host, *words, code=code)
 
     def installed(self) -> dict[str, tuple[str, str | None]]:
         """Return version and label of the installed packages."""
@@ -82,88 +82,6 @@ def target(run: Runner, tmp_path: Path) -> TargetFolder:
     made.add("plain", "1.0", None)
     made.add("plain", "2.0", None)
     return made
-
-
-def test_fitting_variant(target: TargetFolder) -> None:
-    """A variant that fits is not a finding; --verbose lists it."""
-    target.install(CUDA_12, "torch")
-    result = target.check(CUDA_12, "-v")
-    assert result.out.splitlines() == ["  fits    torch 2.8 (cu128)", "nothing is wrong"]
-    assert "1 of 1 installed variants fit cuda-12.8-sm90" in result.err
-    (variant,) = target.check(CUDA_13, "--json").object["variants"]
-    assert variant == {
-        "name": "torch",
-        "version": "2.8",
-        "label": "cu128",
-        "fits": True,
-        "reason": None,
-    }
-
-
-def test_variant_that_does_not_fit(target: TargetFolder) -> None:
-    """F-96: the finding has the reason and a remedy for the same target."""
-    target.install(CUDA_12, "torch")
-    before = tree(target.folder)
-    result = target.check(CUDA_OLD, code=13)
-    assert "error   unsupported-here (F-96)" in result.out
-    command = f"wheelfit install --target {target.folder} --for {CUDA_OLD} --refit`; "
-    assert command in result.out
-    found = target.check(CUDA_OLD, "--json", code=13).object
-    (variant,) = found["variants"]
-    assert variant["fits"] is False
-    assert "cuda_version_lower_bound" in variant["reason"]
-    assert found["summary"]["errors"] == 1
-    assert tree(target.folder) == before
-
-
-def test_variant_of_a_plugin(target: TargetFolder, run: Runner) -> None:
-    """A variant whose namespace needs a plugin is reported as unchecked."""
-    document = release_document(
-        {"a": {"acme": {"speed": ["fast"]}}},
-        providers={"acme": {"requires": ["acme-provider"], "plugin-api": "acme:Plugin"}},
-    )
-    build_wheel(target.wheels, "odd", "1.0", label="a", document=document)
-    host = target.folder.parent / "acme.toml"
-    host.write_text(
-        '[metadata]\nversion = "0.1"\n\n[[provider]]\nnamespace = "acme"\n'
-        '[provider.properties]\nspeed = ["fast"]\n'
-    )
-    target.install(str(host), "odd")
-    found = target.check(str(host), "--json").object
-    assert [variant["fits"] for variant in found["variants"]] == [True]
-    found = run("check-env", "--target", target.folder, "--json").object
-    assert [variant["fits"] for variant in found["variants"]] == [None]
-    assert [finding["code"] for finding in found["findings"]] == ["unchecked-variant"]
-
-
-def test_unreadable_variant_properties(target: TargetFolder) -> None:
-    """A variant with unreadable properties is not reported as fitting."""
-    target.install(CUDA_12, "torch")
-    (record,) = target.folder.glob("torch-*.dist-info/variant.json")
-    record.write_text(record.read_text().replace('"12.8"', '"12.8 "'))
-    found = target.check(CUDA_12, "--json").object
-    assert [variant["fits"] for variant in found["variants"]] == [None]
-
-
-def test_unmet_and_mixed_requirements(target: TargetFolder) -> None:
-    """Unmet requirements and mixed variants are warnings, and errors with --strict."""
-    blas = release_document(
-        {
-            "mkl": {"blas_lapack": {"provider": ["mkl"]}},
-            "open": {"blas_lapack": {"provider": ["openblas"]}},
-        },
-        static={"blas_lapack": {"provider": ["mkl", "openblas"]}},
-    )
-    build_wheel(target.wheels, "one", "1.0", label="mkl", document=blas, requires=["torch"])
-    build_wheel(target.wheels, "two", "1.0", label="open", document=blas)
-    target.install(CPU, "--no-deps", "--allow-mixed", "blas", "one", "two")
-    found = target.check(CPU, "--json").object
-    assert [finding["code"] for finding in found["findings"]] == [
-        "mixed-variants",
-        "unmet-requirement",
-    ]
-    assert found["findings"][0]["message"] == "BLAS mkl: one; BLAS openblas: two"
-    target.check(CPU, "--strict", code=13)
 
 
 class TestRefit:
@@ -436,8 +354,8 @@ def test_downgraded_driver(
     words = ("--no-index", "-f", target.wheels, "--python", environment)
     driver("12.8")
     assert "installed torch 2.8 (cu128)" in run("install", *words, "torch").out
-    assert run("check-env", "--python", environment).out == "nothing is wrong\n"
+    run("doctor", "--python", environment)
     driver("12.6")
-    run("check-env", "--python", environment, code=13)
+    run("doctor", "--python", environment, code=13)
     assert "installed torch 2.8 (cu126)" in run("install", *words, "--refit").out
-    run("check-env", "--python", environment)
+    run("doctor", "--python", environment)
