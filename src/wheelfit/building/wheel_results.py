@@ -46,9 +46,9 @@ class WheelResult:
     seconds: float | None = None
     """The duration of the command, without the installation."""
     exit_code: int | None = None
-    """The exit code of the command; None: it did not run, or was stopped."""
+    """The exit code of the command; None: it did not run."""
     reason: str = ""
-    """The reason why the wheel was not run, failed before the command, or was stopped."""
+    """The reason why the wheel was not run, or failed before the command."""
     log: str | None = None
 
     @property

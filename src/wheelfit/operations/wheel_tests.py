@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import subprocess
 import time
 from dataclasses import dataclass, replace
@@ -18,7 +17,6 @@ from wheelfit.building.index_file import read_wheel_document
 from wheelfit.building.publishing.release_files import FileKind, OutgoingFile, collect_files
 from wheelfit.building.table_editing import read_pyproject
 from wheelfit.building.wheel_results import FOLDER, How, State, WheelResult, write_results
-from wheelfit.core.durations import duration_in_words, parse_duration
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import UsageError, reporting_os_errors
 from wheelfit.operations.context import Context
@@ -57,8 +55,6 @@ class WheelTestsRequest(SourceOptions):
     group: tuple[str, ...] = ()
     emulate: Literal["auto", "always", "never"] = "auto"
     fake_drivers: bool = False
-    time_limit: tuple[str, ...] = ()
-    """The time limit for tests of a wheel, such as ``30m``, or of one label, such as ``v3=30m``."""
     python: str | None = None
 
 
@@ -136,7 +132,6 @@ def run_wheel_tests(request: WheelTestsRequest, context: Context) -> WheelTestsR
     """
     # Faults of options and of the project are reported before anything runs.
     _words_of(request.command)
-    _time_limits(request.time_limit)
     _test_requirements(request)
     sources = _test_sources(request)
     outgoing = collect_files([Path(path) for path in request.paths])
@@ -240,26 +235,11 @@ def _test_wheel(
             log.parent.mkdir(exist_ok=True)
             log.write_bytes(b"")
         command = _command(request.command, python, machine_context)
-        limits = _time_limits(request.time_limit)
-        limit = limits.get(result.label or "plain", limits.get(None))
         started = time.monotonic()
-        code = _run(command, work, log, _variables(python, machine_context.environ), limit)
+        code = _run(command, work, log, _variables(python, machine_context.environ))
         seconds = round(time.monotonic() - started, 3)
     state: State = "passed" if code == 0 else "failed"
-    why = f"stopped after {duration_in_words(limit)}" if code is None and limit else ""
-    return replace(result, state=state, seconds=seconds, exit_code=code, log=str(log), reason=why)
-
-
-def _time_limits(texts: Sequence[str]) -> Mapping[str | None, float]:
-    """Read the time limits of tests in seconds, by label; None for every other wheel."""
-    limits = {}
-    for text in texts:
-        label, equals, time_text = text.rpartition("=")
-        try:
-            limits[label if equals else None] = parse_duration(time_text)
-        except ValueError as error:
-            raise UsageError(str(error), where="--time-limit") from None
-    return limits
+    return replace(result, state=state, seconds=seconds, exit_code=code, log=str(log))
 
 
 # --- the machine ----------------------------------------------------------------------------
@@ -447,47 +427,25 @@ def _command(text: str, python: Path, context: Context) -> list[str]:
     return [shutil.which(program, path=_path_of(python, context.environ)) or program, *words]
 
 
-def _run(
-    command: Sequence[str], folder: Path, log: Path, environ: Mapping[str, str], limit: float | None
-) -> int | None:
-    """Run a command in a folder with its output in a file; return its exit code.
-
-    :param limit: the seconds after which it is killed with its child processes.
-    :return: None if it was killed.
-    """
-    with log.open("wb") as output:
-        with reporting_os_errors(
+def _run(command: Sequence[str], folder: Path, log: Path, environ: Mapping[str, str]) -> int:
+    """Run a command in a folder with its output in a file; return its exit code."""
+    with (
+        log.open("wb") as output,
+        reporting_os_errors(
             "the command cannot be started",
             where=command[0],
             hint="name a program on PATH, or one that the tests' requirements bring",
-        ):
-            process = subprocess.Popen(
-                command,
-                cwd=folder,
-                env=dict(environ),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=limit is not None,
-            )
-        with process:
-            try:
-                return process.wait(limit)
-            except subprocess.TimeoutExpired:
-                return None
-            finally:
-                _kill(process, with_others=limit is not None)
-
-
-def _kill(process: subprocess.Popen[bytes], *, with_others: bool) -> None:
-    """Kill a running process, and those in its session if requested."""
-    if process.poll() is not None:
-        return
-    if with_others and os.name != "nt":
-        os.killpg(process.pid, signal.SIGKILL)
-    else:
-        process.kill()
-    process.wait()
+        ),
+    ):
+        return subprocess.run(
+            command,
+            cwd=folder,
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            check=False,
+        ).returncode
 
 
 def _variables(python: Path, environ: Mapping[str, str]) -> dict[str, str]:

@@ -183,35 +183,6 @@ def test_no_fake_driver(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no fake driver" in result["reason"]
 
 
-@pytest.mark.integration
-def test_time_limit(run: Runner, project: Path) -> None:
-    """Tests beyond the time limit are ended with their children, and have failed."""
-    add_wheel(None)
-    add_wheel("mkl")
-    (project / "tests/test_fast.py").write_text(SLEEPS)
-    limits = ("--time-limit", "plain=1s", "--time-limit", "20m")
-    results = by_label(run("test", *UNITTEST, *limits, "--json", code=9).object)
-    assert results["mkl"]["state"] == "passed"
-    plain = results["plain"]
-    assert (plain["state"], plain["exit_code"]) == ("failed", None)
-    assert plain["reason"] == "stopped after 1.0 s"
-    assert plain["seconds"] < 60
-
-
-SLEEPS = """\
-import importlib.metadata
-import subprocess
-import sys
-import unittest
-
-class Test(unittest.TestCase):
-    def test(self):
-        document = importlib.metadata.files("fast")
-        if not any(str(path).endswith("variant.json") for path in document):
-            subprocess.run([sys.executable, "-c", "import time; time.sleep(3600)"])
-"""
-
-
 @on_x86_64
 def test_missing_emulator(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without an emulator the tests are not run, with the reason."""
@@ -231,7 +202,6 @@ def test_missing_emulator(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
         (["--tests", "tests", "--tests", "more/tests"], "name is taken", 2),
         (["--tests", "."], "name is taken", 2),
         (["elsewhere"], "does not exist", 1),
-        (["--time-limit", "v3=soon"], "is not a span of time", 2),
     ],
 )
 def test_usage_errors(words: list[str], message: str, code: int, run: Runner) -> None:

@@ -23,7 +23,7 @@ _TABLE = {
     "bundle": "--output --for --all --update --verify --dry-run --extra --group --max-download",
     "export": "--format --output --wheels --for --extra --group --python --variant --json",
     "build": "--variant --all --property --plain --sdist --editable --output -C --python -v",
-    "test": "--project --tests --command --extra --group --emulate --time-limit --python --json",
+    "test": "--project --tests --command --extra --group --emulate --python --json",
     "wheel make": "--property --label --null --from-binary --project --output --dry-run --json",
     "wheel repack": "--name --set-version --remove-dependency --add-dependency --config --plan "
     "--property --label --output --dry-run",

@@ -129,11 +129,6 @@ TEST = OptionGroup(
         "run wheels for missing GPUs with simulated drivers, which are compiled on this machine, "
         "to test what needs no GPU",
     ),
-    Option(
-        "--time-limit [LABEL=]TIME",
-        TEXTS,
-        "end the tests of a wheel after this time, as 30m; of one label: v3=30m, plain=30m",
-    ),
 )
 
 BUILT_WHEELS = OptionGroup(
