@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import pytest
 
 from wheelfit.building.front_end.flags import flags_of, with_flags
-from wheelfit.building.front_end.toolchains.blas import blas_contradictions
 from wheelfit.building.front_end.toolchains.inputs import BuildInputs
 from wheelfit.core.properties import PropertySet, parse_property
-from wheelfit.testing.binaries import elf_file
-from wheelfit.wheels.binaries.facts import Binaries
-from wheelfit.wheels.binaries.reading import read_binary
 
 NUMPY = """option('blas', type: 'string', value: 'auto',
         description: 'see `blas-order`')
@@ -87,24 +82,3 @@ def test_nothing_follows(texts: list[str], project: Path) -> None:
     """A library that is not known, or one of several, is for the project to choose."""
     inputs = BuildInputs(backend="mesonpy", project=project)
     assert with_flags(inputs, properties(*texts)) == inputs
-
-
-@pytest.mark.parametrize(
-    ("claimed", "needed", "is_told"),
-    [
-        ("openblas", "libopenblas.so.0", False),
-        ("openblas", "libscipy_openblas64_-56d6093b.so", False),
-        ("openblas", "libmkl_rt.so.2", True),
-        ("mkl", "libblis.so.4", True),
-        ("mkl", "libm.so.6", False),
-        ("blis", "libblis-mt.so.4", False),
-    ],
-)
-def test_read_back(claimed: str, needed: str, is_told: bool) -> None:  # noqa: FBT001
-    """A wheel whose library loads another one is told; what is linked statically is not seen."""
-    binary = read_binary(io.BytesIO(elf_file(needed=[needed])), "fast.so")
-    assert binary is not None
-    found = list(
-        blas_contradictions(Binaries((binary,)), properties(f"blas :: library :: {claimed}"))
-    )
-    assert found == ([f"fast.so loads {needed}, and the wheel claims {claimed}"] if is_told else [])

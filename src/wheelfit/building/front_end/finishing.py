@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.building.front_end.toolchains.blas import blas_contradictions, required_library
 from wheelfit.building.variant_wheel import repack_wheel
 from wheelfit.checking import checks
 from wheelfit.checking.findings import Finding, Severity
@@ -151,7 +149,6 @@ def finish_wheel(
             hint=errors[0].remedy,
         )
     notes += notes_above_level(path, choice.properties)
-    notes += _notes_about_blas(path, choice.properties)
     # Remarks about the document were reported before the build.
     notes += [
         f"{finding.member}: {finding.message}" if finding.member else finding.message
@@ -188,14 +185,6 @@ def _with_resolved_markers(source: Path, folder: Path, epoch: int | None) -> Pat
     if resolved == metadata:
         return source
     return _with_file(source, folder, "METADATA", resolved, epoch)
-
-
-def _notes_about_blas(path: Path, properties: PropertySet) -> Iterator[str]:
-    """Yield the libraries that load another BLAS than the wheel claims."""
-    if required_library(properties) is None:
-        return
-    with suppress(NeedsExtra), WheelArchive(path) as archive:
-        yield from blas_contradictions(binaries_of(archive), properties)
 
 
 _MAX_BYTES = 8 << 20

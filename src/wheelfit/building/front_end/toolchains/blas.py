@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from wheelfit.core.properties import PropertySet
-    from wheelfit.wheels.binaries.facts import Binaries
 
 _FEATURES = {("blas_lapack", "provider"), ("blas", "library"), ("blas_lapack", "library")}
 _OPTION = pattern(r"\boption\(\s*['\"](blas|lapack)['\"]")
@@ -28,20 +27,16 @@ class BlasLibrary:
 
     vendor: str
     """Its name in CMake."""
-    file: str
-    """A part of its library's file name."""
     has_lapack: bool = True
 
 
 LIBRARIES: Mapping[str, BlasLibrary] = {
-    "accelerate": BlasLibrary("Apple", "Accelerate"),
-    "blis": BlasLibrary("FLAME", "libblis", has_lapack=False),
-    "mkl": BlasLibrary("Intel10_64lp", "libmkl_"),
-    "openblas": BlasLibrary("OpenBLAS", "libopenblas"),
+    "accelerate": BlasLibrary("Apple"),
+    "blis": BlasLibrary("FLAME", has_lapack=False),
+    "mkl": BlasLibrary("Intel10_64lp"),
+    "openblas": BlasLibrary("OpenBLAS"),
 }
 """By the value of the property, which is also its name in Meson."""
-_BUNDLED_OPENBLAS = "libscipy_open"
-"""The prefix of OpenBLAS builds that NumPy and SciPy take from the package index."""
 
 
 def required_library(properties: PropertySet) -> str | None:
@@ -84,29 +79,6 @@ def _declared_options(inputs: BuildInputs) -> Iterator[str]:
         if path.is_file():
             yield from _OPTION.findall(path.read_text("utf-8", "replace"))
             return
-
-
-def blas_contradictions(binaries: Binaries, properties: PropertySet) -> Iterator[str]:
-    """Yield the libraries that load another BLAS than the claimed one, one sentence each.
-
-    Static linking is not detected.
-    """
-    claimed = required_library(properties)
-    if claimed is None:
-        return
-    for binary in binaries:
-        libraries = {name: _implementation(name) for name in binary.needed}
-        other_files = [
-            name for name, library in libraries.items() if library not in (None, claimed)
-        ]
-        if other_files and claimed not in libraries.values():
-            yield f"{binary.member} loads {other_files[0]}, and the wheel claims {claimed}"
-
-
-def _implementation(file: str) -> str | None:
-    if file.startswith(_BUNDLED_OPENBLAS):
-        return "openblas"
-    return next((name for name, library in LIBRARIES.items() if library.file in file), None)
 
 
 BLAS = Toolchain(_words, _add)
