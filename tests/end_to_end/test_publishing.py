@@ -263,7 +263,7 @@ def test_conflicting_content(index: RunningIndex, tmp_path: Path) -> None:
     build_wheel(tmp_path / "fourth", "raced", "1.0", requires=["something"])
     # Another publisher has sent it, and has not shown it yet.
     stages = ServerAdministration(index.origin, index.token)
-    stage = stages.open_stage("", 3600)["id"]
+    stage = stages.open_stage(3600)
     sender = TwineSender(f"{index.origin}/stage/{stage}/legacy/", Login("__token__", index.token))
     sender.send(collect_files([tmp_path / "third"]).files[0], lambda _: None)
     sender.close()

@@ -89,14 +89,14 @@ def test_audit(at: str, tmp_path: Path) -> None:
     what = ("some",)
     yank(YankRequest(at=at, what=what, reason="broken"), Context())
     (entry,) = read_audit_log(AuditRequest(at=at, project="Some", action="yank"), Context()).entries
-    assert (entry["owner"], entry["subject"], entry["detail"]) == ("local", FILE, "broken")
-    assert entry["note"] == getuser()
+    assert (entry.owner, entry.subject, entry.detail) == ("local", FILE, "broken")
+    assert entry.note == getuser()
     assert read_audit_log(AuditRequest(at=at, refused=True), Context()).entries == ()
     folder, new = str(tmp_path / "export"), str(tmp_path / "new")
     export_live_index(MoveIndexRequest(at=at, folder=folder), Context())
     import_live_index(ImportIndexRequest(at=new, source=folder), Context())
     moved = read_audit_log(AuditRequest(at=new), Context()).entries
-    assert [one["action"] for one in moved] == ["import", "yank", "upload"]
+    assert [one.action for one in moved] == ["import", "yank", "upload"]
     with raises_code("invalid-configuration"):
         read_audit_log(AuditRequest(at=at, since="soon"), Context())
 
@@ -145,7 +145,7 @@ def test_clean_expired_releases(at: str, tmp_path: Path) -> None:
         assert len(store.records.projects()) == 2
         assert isinstance(upload(store, tmp_path / FILE), tuple)  # its name never comes back
     (entry,) = read_audit_log(AuditRequest(at=at, action="delete"), Context()).entries
-    assert (entry["subject"], entry["detail"]) == (FILE, "older than the newest 2 releases")
+    assert (entry.subject, entry.detail) == (FILE, "older than the newest 2 releases")
     assert clean_index(CleanIndexRequest(at=at, settings=str(settings)), Context()).releases == ()
     with raises_code("usage"):
         clean_index(CleanIndexRequest(at=at, dry_run=True), Context())
@@ -160,12 +160,12 @@ def test_clean_a_server() -> None:
 def test_tokens(at: str) -> None:
     """A token is listed until it is revoked."""
     before = list_tokens(LiveIndexRequest(at=at), Context()).tokens
-    token = create_token(CreateTokenRequest(at=at, note="for CI"), Context()).token
+    token = create_token(CreateTokenRequest(at=at, note="for CI"), Context())
     assert "for CI" in {
         token["note"] for token in list_tokens(LiveIndexRequest(at=at), Context()).tokens
     }
-    request = TokenRequest(at=at, token=token["id"])
-    assert revoke_token(request, Context()).revoked == token["id"]
+    request = TokenRequest(at=at, token=token.id)
+    assert revoke_token(request, Context()).revoked == token.id
     assert list_tokens(LiveIndexRequest(at=at), Context()).tokens == before
     with pytest.raises(FileProblem, match="the token does not exist"):
         revoke_token(request, Context())
@@ -176,14 +176,14 @@ def test_stages(at: str) -> None:
     stage = open_stage(OpenStageRequest(at=at), Context())
     assert stage.server is None
     (listed,) = list_stages(LiveIndexRequest(at=at), Context()).stages
-    assert listed["id"] == stage.stage["id"]
+    assert listed["id"] == stage.id
     assert drop_stage(StageRequest(at=at, stage=listed["id"]), Context()).count == 0
     assert list_stages(LiveIndexRequest(at=at), Context()).stages == ()
 
 
 def test_urls_of_a_stage() -> None:
     """Uploads need the token of their owner; readers have the secret in their URL."""
-    stage = OpenedStage({"id": "ab", "secret": "cd"}, "https://index.example")
+    stage = OpenedStage("ab", "2027-01-01T00:00:00Z", "cd", "https://index.example")
     assert stage.upload_url == "https://index.example/stage/ab/legacy/"
     assert stage.index_url == "https://__token__:cd@index.example/stage/ab/simple/"
 

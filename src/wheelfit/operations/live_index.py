@@ -3,34 +3,43 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from getpass import getuser
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+import msgspec
 
 from wheelfit.errors import UsageError
 from wheelfit.operations.plain_data import PlainReport, plain_fields, plain_report
 from wheelfit.operations.requests import ValidatedRequest
+from wheelfit.server.hosting.access import OPERATOR, AuthenticatedUser
 from wheelfit.server.hosting.administration import (
     AUDIT_FILTERS,
-    StoreAdministration,
+    Administration,
+    HostingRules,
+    JsonBody,
+    ListedStage,
+    ListedToken,
     parse_lifetime,
 )
 from wheelfit.server.hosting.client import ServerAdministration
-from wheelfit.server.store.audit import Actor
+from wheelfit.server.store.audit import Actor, AuditEntry
 from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.opening import DATABASE, Store, clean, open_store
 from wheelfit.server.store.project_rules import ExpiredRelease, expired_releases, rules_of
+from wheelfit.server.store.records import Token
 from wheelfit_runtime.errors import FileProblem, PolicyRefusal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from wheelfit.operations.context import Context
 
 
 _UPLOAD_TIME = timedelta(hours=1)  # a file of many gigabytes may take that long to the storage
+_Result = TypeVar("_Result")
 TOKEN = "WHEELFIT_INDEX_TOKEN"  # noqa: S105 - the name of a variable
 """The environment variable with the token for a server."""
 
@@ -48,18 +57,40 @@ class LiveIndexRequest(ValidatedRequest):
         return self.at.startswith(("http://", "https://"))
 
 
-def open_administration(
-    request: LiveIndexRequest, context: Context
-) -> StoreAdministration | ServerAdministration:
-    """Open the administration of an index.
+def _perform(
+    request: LiveIndexRequest,
+    context: Context,
+    result: type[_Result],
+    method: str,
+    *segments: str,
+    **body: object,
+) -> _Result:
+    """Perform an action of the `Administration` of an index, in its store or by its server.
 
+    :param result: the type of the result.
+    :param segments: the segments of the path after ``/-/api/``.
     :raises FileProblem: there is no index in the folder.
     :raises UsageError: a server is named, and a store as well.
     """
     if request.is_server:
         if request.database or request.storage:
             raise UsageError("--database and --storage cannot be used with the URL of a server")
-        return ServerAdministration(request.at, context.environ.get(TOKEN, ""))
+        server = ServerAdministration(request.at, context.environ.get(TOKEN, ""))
+        return server.perform(result, method, *segments, **body)
+    with closing(_open_existing_store(request)) as store:
+        token = Token("", OPERATOR, frozenset({"admin"}), created="")
+        user = AuthenticatedUser(token, store.records, local_actor(), is_local=True)
+        administration = Administration(
+            store, HostingRules(), lambda: datetime.now(UTC), user, JsonBody(body)
+        )
+        return msgspec.convert(administration.perform(method, segments), result)
+
+
+def _open_existing_store(request: LiveIndexRequest) -> Store:
+    """Open the store of an index.
+
+    :raises FileProblem: there is no index in the folder.
+    """
     folder = Path(request.at)
     if not request.database and not (folder / DATABASE).is_file():
         raise FileProblem(
@@ -68,7 +99,7 @@ def open_administration(
             hint="--at names the folder of an index; `wheelfit index serve DIR` creates one",
         )
     store = open_store(folder, records=request.database, blobs=request.storage)
-    return StoreAdministration(store.with_actor(local_actor()))
+    return store.with_actor(local_actor())
 
 
 def local_actor() -> Actor:
@@ -113,9 +144,16 @@ def set_status(request: StatusRequest, context: Context) -> StatusReport:
 
     :raises FileProblem: the index has no such project.
     """
-    with closing(open_administration(request, context)) as administration:
-        project = administration.set_status(request.project, request.status, request.reason)
-    return StatusReport(project["project"], project["status"], project["reason"])
+    return _perform(
+        request,
+        context,
+        StatusReport,
+        "POST",
+        "status",
+        project=request.project,
+        status=request.status,
+        reason=request.reason,
+    )
 
 
 class DeleteRequest(FilesRequest):
@@ -133,14 +171,15 @@ class FilesReport(PlainReport):
 
 def yank(request: YankRequest, context: Context) -> FilesReport:
     """Yank files: installers take them only where a version is pinned exactly."""
-    with closing(open_administration(request, context)) as administration:
-        return FilesReport(tuple(administration.yank(request.what, request.reason)))
+    names = list(request.what)
+    return _perform(
+        request, context, FilesReport, "POST", "yank", names=names, reason=request.reason
+    )
 
 
 def unyank(request: FilesRequest, context: Context) -> FilesReport:
     """Restore files that were yanked."""
-    with closing(open_administration(request, context)) as administration:
-        return FilesReport(tuple(administration.yank(request.what, None)))
+    return _perform(request, context, FilesReport, "POST", "unyank", names=list(request.what))
 
 
 def delete(request: DeleteRequest, context: Context) -> FilesReport:
@@ -154,8 +193,7 @@ def delete(request: DeleteRequest, context: Context) -> FilesReport:
             code="no-consent",
             hint="--yes deletes; `wheelfit index yank` keeps installers from it as well",
         )
-    with closing(open_administration(request, context)) as administration:
-        return FilesReport(tuple(administration.delete(request.what)))
+    return _perform(request, context, FilesReport, "POST", "delete", names=list(request.what))
 
 
 class CleanIndexRequest(LiveIndexRequest):
@@ -212,8 +250,7 @@ def clean_index(request: CleanIndexRequest, context: Context) -> CleaningReport:
             "a server cleans its store once a day; to do it now, name the store",
             hint="--at DIR, or --database and --storage, on a machine that reaches them",
         )
-    with closing(open_administration(request, context)) as administration:
-        store = cast("StoreAdministration", administration).store
+    with closing(_open_existing_store(request)) as store:
         now = datetime.now(UTC)
         releases = tuple(_remove_expired(store, request, context, now))
         if request.dry_run:
@@ -273,10 +310,9 @@ def export_live_index(request: MoveIndexRequest, context: Context) -> MovedIndex
 
     refuse_server(request)
     with (
-        closing(open_administration(request, context)) as administration,
+        closing(_open_existing_store(request)) as store,
         context.reporter.work("copying") as progress,
     ):
-        store = cast("StoreAdministration", administration).store
         moved = export_index(store.records.database, store.blobs, Path(request.folder), progress)
     return MovedIndexReport(*moved)
 
@@ -303,10 +339,14 @@ class AuditRequest(LiveIndexRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class AuditReport(PlainReport):
+class AuditReport:
     """Entries of the audit log of an index, the newest first."""
 
-    entries: tuple[Mapping[str, Any], ...]
+    entries: tuple[AuditEntry, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return plain_report(self, entries=list(map(asdict, self.entries)))
 
 
 def read_audit_log(request: AuditRequest, context: Context) -> AuditReport:
@@ -316,14 +356,14 @@ def read_audit_log(request: AuditRequest, context: Context) -> AuditReport:
     """
     filters = {name: getattr(request, name, None) or "" for name in AUDIT_FILTERS}
     filters["outcome"] = "refused" if request.refused else ""
-    with closing(open_administration(request, context)) as administration:
-        return AuditReport(tuple(administration.audit(filters)))
+    return _perform(request, context, AuditReport, "GET", "audit", **filters)
 
 
 class OpenStageRequest(LiveIndexRequest):
     """The stage to open."""
 
-    owner: str = "admin"
+    owner: str | None = None
+    """The default is the owner of the token; with a store, ``admin``."""
     expires: str = "7d"
 
 
@@ -337,32 +377,33 @@ class StageRequest(LiveIndexRequest):
 class OpenedStage:
     """A stage that was opened."""
 
-    stage: Mapping[str, Any]
-    """Its ``id``, ``secret`` and the moment at which it ``expires``."""
-    server: str | None
+    id: str
+    expires: str
+    secret: str
+    server: str | None = None
     """The URL of the server, without a slash at its end; None for an index named by its store."""
 
     @property
     def upload_url(self) -> str:
         """The URL for uploads, where there is a server."""
-        return f"{self.server}/stage/{self.stage['id']}/legacy/"
+        return f"{self.server}/stage/{self.id}/legacy/"
 
     @property
     def index_url(self) -> str:
         """The URL for installers, with the secret, where there is a server."""
-        scheme, _, rest = f"{self.server}/stage/{self.stage['id']}".partition("://")
-        return f"{scheme}://__token__:{self.stage['secret']}@{rest}/simple/"
+        scheme, _, rest = f"{self.server}/stage/{self.id}".partition("://")
+        return f"{scheme}://__token__:{self.secret}@{rest}/simple/"
 
     def to_json(self) -> dict[str, object]:
         """Return the report as plain data."""
-        return {"version": 1, **self.stage}
+        return plain_report(self, "id expires secret")
 
 
 @dataclass(frozen=True, slots=True)
 class StagesReport(PlainReport):
     """The open stages of an index."""
 
-    stages: tuple[Mapping[str, Any], ...]
+    stages: tuple[ListedStage, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,29 +419,25 @@ def open_stage(request: OpenStageRequest, context: Context) -> OpenedStage:
 
     :raises UserError: the time after which it expires is invalid.
     """
-    with closing(open_administration(request, context)) as administration:
-        stage = administration.open_stage(
-            request.owner, parse_lifetime(request.expires, "--expires")
-        )
-    return OpenedStage(stage, request.at.rstrip("/") if request.is_server else None)
+    owner = {} if request.owner is None else {"owner": request.owner}
+    lifetime = parse_lifetime(request.expires, "--expires")
+    stage = _perform(request, context, OpenedStage, "POST", "stages", lifetime=lifetime, **owner)
+    return replace(stage, server=request.at.rstrip("/") if request.is_server else None)
 
 
 def list_stages(request: LiveIndexRequest, context: Context) -> StagesReport:
     """Return the open stages."""
-    with closing(open_administration(request, context)) as administration:
-        return StagesReport(tuple(administration.stages()))
+    return _perform(request, context, StagesReport, "GET", "stages")
 
 
 def publish_stage(request: StageRequest, context: Context) -> FilesReport:
     """Publish all files of a stage at once, or none after any error."""
-    with closing(open_administration(request, context)) as administration:
-        return FilesReport(tuple(administration.publish(request.stage)))
+    return _perform(request, context, FilesReport, "POST", "stages", request.stage, "publish")
 
 
 def drop_stage(request: StageRequest, context: Context) -> DroppedStage:
     """Drop a stage and its files."""
-    with closing(open_administration(request, context)) as administration:
-        return DroppedStage(administration.drop(request.stage))
+    return _perform(request, context, DroppedStage, "DELETE", "stages", request.stage)
 
 
 class CreateTokenRequest(LiveIndexRequest):
@@ -420,22 +457,24 @@ class TokenRequest(LiveIndexRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class CreatedToken:
+class CreatedToken(PlainReport):
     """A token that was created."""
 
-    token: Mapping[str, Any]
-    """Its ``id``, its ``secret``, and its rights."""
-
-    def to_json(self) -> dict[str, object]:
-        """Return the report as plain data."""
-        return {"version": 1, **self.token}
+    id: str
+    owner: str
+    scopes: tuple[str, ...]
+    created: str
+    projects: tuple[str, ...] | None
+    expires: str | None
+    note: str
+    secret: str
 
 
 @dataclass(frozen=True, slots=True)
 class TokensReport(PlainReport):
     """The tokens of an index, without their secrets."""
 
-    tokens: tuple[Mapping[str, Any], ...]
+    tokens: tuple[ListedToken, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -450,21 +489,24 @@ def create_token(request: CreateTokenRequest, context: Context) -> CreatedToken:
 
     :raises UserError: the time until it expires is invalid.
     """
-    with closing(open_administration(request, context)) as administration:
-        token = administration.create_token(
-            request.owner,
-            ("upload", "admin") if request.scope == "admin" else (request.scope,),
-            request.project or None,
-            None if request.expires is None else parse_lifetime(request.expires, "--expires"),
-            request.note,
-        )
-    return CreatedToken(token)
+    expires = request.expires
+    return _perform(
+        request,
+        context,
+        CreatedToken,
+        "POST",
+        "tokens",
+        owner=request.owner,
+        scopes=["upload", "admin"] if request.scope == "admin" else [request.scope],
+        projects=list(request.project) or None,
+        lifetime=None if expires is None else parse_lifetime(expires, "--expires"),
+        note=request.note,
+    )
 
 
 def list_tokens(request: LiveIndexRequest, context: Context) -> TokensReport:
     """Return the tokens."""
-    with closing(open_administration(request, context)) as administration:
-        return TokensReport(tuple(administration.tokens()))
+    return _perform(request, context, TokensReport, "GET", "tokens")
 
 
 def revoke_token(request: TokenRequest, context: Context) -> RevokedToken:
@@ -472,7 +514,7 @@ def revoke_token(request: TokenRequest, context: Context) -> RevokedToken:
 
     :raises FileProblem: there is no token with that ID.
     """
-    with closing(open_administration(request, context)) as administration:
-        if not administration.revoke(request.token):
-            raise FileProblem("the token does not exist", where=request.token)
+    result = _perform(request, context, dict[str, bool], "DELETE", "tokens", request.token)
+    if not result.get("revoked"):
+        raise FileProblem("the token does not exist", where=request.token)
     return RevokedToken(request.token)

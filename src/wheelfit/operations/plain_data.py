@@ -17,7 +17,8 @@ class PlainFields:
     """A dataclass whose plain data have its fields."""
 
     __slots__ = ()
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    if TYPE_CHECKING:  # msgspec reads the annotations of reports
+        __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain data."""

@@ -36,12 +36,12 @@ class Waiting:
         self.before: Callable[[str], None] = lambda _: None
         """Called before a file is taken, with its name."""
 
-    def open_stage(self, owner: str, lifetime: float) -> dict[str, Any]:
+    def open_stage(self, lifetime: float) -> str:
         """Open one."""
-        del owner, lifetime
+        del lifetime
         name = f"stage{len(self.waiting)}"
         self.waiting[name] = {}
-        return {"id": name}
+        return name
 
     def stages(self) -> list[dict[str, Any]]:
         """Return all."""
@@ -50,20 +50,19 @@ class Waiting:
             for name, files in self.waiting.items()
         ]
 
-    def publish(self, stage: str) -> list[str]:
+    def publish(self, stage: str) -> None:
         """Show all of it."""
         if stage not in self.waiting:
             raise FileProblem("the stage does not exist")
         files = self.waiting.pop(stage)
         for name, sha256 in files.items():
             self.published[name] = File(name, "https://x.example/", {"sha256": sha256})
-        return sorted(files)
 
-    def drop(self, stage: str) -> int:
+    def drop(self, stage: str) -> None:
         """Forget one."""
         if stage not in self.waiting:
             raise FileProblem("the stage does not exist")
-        return len(self.waiting.pop(stage))
+        del self.waiting[stage]
 
     def sender(self, stage: str) -> Sending:
         """Return what sends to a stage."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from server.hosting.hosts import Host
 
-from wheelfit.server.hosting.api import HostingRules
+from wheelfit.server.hosting.administration import HostingRules
 from wheelfit.server.store.opening import open_store
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from server.running import basic, bearer
 from server.uploading import CONTENT_TYPE, fields_of, form
 
-from wheelfit.server.hosting.api import HostingRules
+from wheelfit.server.hosting.administration import HostingRules
 from wheelfit.server.hosting.application import HostedIndex
 from wheelfit.server.hosting.logs import Log
 from wheelfit.server.hosting.metrics import Metrics

@@ -18,7 +18,7 @@ from server.uploading import CONTENT_TYPE, fields_of, form
 
 from wheelfit.errors import StorageUnavailable
 from wheelfit.server.backing_services import Dependency
-from wheelfit.server.hosting.api import HostingRules
+from wheelfit.server.hosting.administration import HostingRules
 from wheelfit.server.hosting.application import HostedIndex, route_of
 from wheelfit.server.hosting.logs import Log
 from wheelfit.server.hosting.metrics import Metrics
@@ -244,6 +244,8 @@ def test_stage_ownership(host: Host, tmp_path: Path) -> None:
     assert host.ask("GET", f"/files/{wheel.name}").status == 404
     assert host.ask("POST", f"{act}/publish", other).status == 403
     assert json.loads(text(host.ask("GET", "/-/api/stages", other))) == {"stages": []}
+    assert host.ask("POST", "/-/api/stages", mine, {"owner": "other"}).status == 403
+    assert host.ask("POST", "/-/api/stages", host.token("admin"), {"owner": "other"}).status == 200
     host.time += timedelta(days=2)
     assert host.ask("GET", f"{base}/simple/waits/", stage["secret"]).status == 403
     assert host.ask("POST", f"{act}/publish", mine).status == 404

@@ -11,7 +11,7 @@ from server.hosting.hosts import Host, text
 from server.running import basic
 from server.uploading import DOCUMENT
 
-from wheelfit.server.hosting.api import HostingRules
+from wheelfit.server.hosting.administration import HostingRules
 from wheelfit.server.hosting.readers import ReadableIndex
 from wheelfit.server.messages import Request, Response
 from wheelfit.server.store.stored_index import StoredIndex

@@ -16,7 +16,7 @@ from server.hosting.hosts import Host
 from server.running import basic
 from server.uploading import CONTENT_TYPE, DOCUMENT, fields_of, form
 
-from wheelfit.server.hosting.api import HostingRules
+from wheelfit.server.hosting.administration import HostingRules
 from wheelfit.server.messages import Request, Response
 from wheelfit.server.store.opening import Store, clean
 from wheelfit.testing.wheels import build_wheel

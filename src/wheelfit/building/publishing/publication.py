@@ -39,16 +39,16 @@ _RETRY_HINT = "run the same command again: existing files are not sent again"
 class Stages(Protocol):
     """The stages of an index, as `ServerAdministration` has them for an index of wheelfit."""
 
-    def open_stage(self, owner: str, lifetime: float) -> dict[str, Any]:
-        """Open a stage; return its ``id``."""
+    def open_stage(self, lifetime: float) -> str:
+        """Open a stage; return its ID."""
 
-    def stages(self) -> list[dict[str, Any]]:
+    def stages(self) -> Sequence[Mapping[str, Any]]:
         """Return the open stages, each with its ``id`` and ``files``."""
 
-    def publish(self, stage: str) -> list[str]:
+    def publish(self, stage: str) -> None:
         """Publish all files of a stage at once."""
 
-    def drop(self, stage: str) -> int:
+    def drop(self, stage: str) -> None:
         """Delete a stage and its files."""
 
 
@@ -95,7 +95,7 @@ def publish_as_one(
         stage, staged = _interrupted_stage(stages, comparison.new)
         is_resumed = stage is not None
         if stage is None:
-            stage = str(stages.open_stage("", _STAGE_LIFETIME)["id"])
+            stage = stages.open_stage(_STAGE_LIFETIME)
         try:
             sent = _send_missing(comparison.new, staged, sender_for(stage), progress)
             stages.publish(stage)

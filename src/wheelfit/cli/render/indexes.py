@@ -133,13 +133,13 @@ def show_audit_log(report: AuditReport, output: Output) -> None:
     """Print entries of the audit log."""
     rows = []
     for entry in report.entries:
-        actor = " ".join(filter(None, (entry["owner"], entry["token"], entry["note"])))
-        action = f"{entry['action']}{' refused' if entry['outcome'] == 'refused' else ''}"
-        subject = entry["subject"] or entry["project"]
-        if entry["action"] == "status":  # its subject is the status alone
-            subject = f"{entry['project']} {subject}"
-        detail = " ".join(entry["detail"].split())
-        rows.append((f"{entry['time'][:19]}Z", action, subject, actor, entry["address"], detail))
+        actor = " ".join(filter(None, (entry.owner, entry.token, entry.note)))
+        action = f"{entry.action}{' refused' if entry.outcome == 'refused' else ''}"
+        subject = entry.subject or entry.project
+        if entry.action == "status":  # its subject is the status alone
+            subject = f"{entry.project} {subject}"
+        detail = " ".join(entry.detail.split())
+        rows.append((f"{entry.time[:19]}Z", action, subject, actor, entry.address, detail))
     if not rows:
         output.report("no entry matches")
         return
@@ -181,14 +181,13 @@ def show_import(report: MovedIndexReport | ImportedPackages, output: Output) -> 
 
 def show_opened_stage(report: OpenedStage, output: Output) -> None:
     """Print the ID of a stage, and its URLs."""
-    stage = report.stage
-    output.result(stage["id"])
+    output.result(report.id)
     if report.server is not None:
         output.remark(f"upload to {report.upload_url} with your own token", "dim")
         output.remark(f"see it at {report.index_url}", "dim")
     else:
-        output.remark(f"its secret is {stage['secret']}", "dim")
-    output.remark(f"publish it before {stage['expires']}", "dim")
+        output.remark(f"its secret is {report.secret}", "dim")
+    output.remark(f"publish it before {report.expires}", "dim")
 
 
 def show_stages(report: StagesReport, output: Output) -> None:
@@ -204,8 +203,8 @@ def show_dropped_stage(report: DroppedStage, output: Output) -> None:
 
 def show_created_token(report: CreatedToken, output: Output) -> None:
     """Print a new token."""
-    output.result(report.token["secret"])
-    output.remark(f"its ID is {report.token['id']}; it cannot be shown again", "dim")
+    output.result(report.secret)
+    output.remark(f"its ID is {report.id}; it cannot be shown again", "dim")
 
 
 def show_tokens(report: TokensReport, output: Output) -> None:

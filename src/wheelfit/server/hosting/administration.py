@@ -1,10 +1,11 @@
-"""The administration of an index by operators and owners: over a store, or over its server."""
+"""The administration of an index, by its own users and over HTTP: requests, rules, permissions."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from packaging.utils import InvalidName, NormalizedName, canonicalize_name
 from packaging.version import Version
@@ -13,134 +14,325 @@ from wheelfit.core.durations import parse_duration
 from wheelfit.core.filename import project_of
 from wheelfit.core.project_patterns import check_patterns, normalised
 from wheelfit.core.versions import version_of
+from wheelfit.server.hosting.access import OPERATOR, AttemptedChange, PermissionDenied, is_operator
+from wheelfit.server.hosting.readers import Reader
 from wheelfit.server.store.audit import ACTIONS, AuditFilter
 from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.tokens import issue_token, open_stage
+from wheelfit.server.uploads.form import FormLimits
 from wheelfit.sources.page import STATUSES, Status
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from wheelfit.server.hosting.access import AuthenticatedUser
+    from wheelfit.server.messages import Request
     from wheelfit.server.store.opening import Store
-    from wheelfit.server.store.records import Scope, StoredFile, Token
+    from wheelfit.server.store.project_rules import ProjectRules
+    from wheelfit.server.store.records import StoredFile, Token
+
+    Result = Mapping[str, object]
+
 
 AUDIT_FILTERS = ("project", "actor", "action", "outcome", "since", "until", "max_count")
 """The filters for entries of the audit log."""
 _MAX_LIFETIME = 300 * 365 * 86400.0
+_SCOPES = ("read", "upload", "admin")
+_MAX_JSON_SIZE = 1 << 20
+_UNSTORABLE = pattern(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Characters of JSON that databases cannot store (NUL, lone surrogates), and other control
+characters.
+"""
+_MAX_TEXT_LENGTH = 1000
+
+
+class StagedFile(TypedDict):
+    """A file of a stage."""
+
+    filename: str
+    sha256: str
+
+
+class ListedStage(TypedDict):
+    """An open stage."""
+
+    id: str
+    owner: str
+    created: str
+    expires: str
+    files: list[StagedFile]
+
+
+class ListedToken(TypedDict):
+    """A token, without its secret."""
+
+    id: str
+    owner: str
+    scopes: list[str]
+    created: str
+    projects: list[str] | None
+    expires: str | None
+    note: str
 
 
 @dataclass(frozen=True, slots=True)
-class StoreAdministration:
-    """The administration of an index in its store; results have the types of JSON."""
+class JsonBody:
+    """The JSON object of a request; methods raise ``InvalidConfiguration`` for wrong values."""
+
+    values: Mapping[str, Any]
+
+    def allow_only(self, *names: str) -> None:
+        """Raise if it has other fields: a mistyped limit must not be ignored."""
+        if others := sorted(self.values.keys() - set(names)):
+            raise InvalidConfiguration(
+                f"{others[0][:80]!r} is not a field of this request ({', '.join(names)})"
+            )
+
+    def text(self, name: str, default: str = "") -> str:
+        """Return a text; the default if the field is missing."""
+        value = self.values.get(name, default)
+        if not isinstance(value, str) or len(value) > _MAX_TEXT_LENGTH or _UNSTORABLE.search(value):
+            raise InvalidConfiguration(
+                f"{name} must be a text of at most {_MAX_TEXT_LENGTH} characters"
+            )
+        return value
+
+    def texts(self, name: str) -> list[str]:
+        """Return a list of texts; empty if the field is missing."""
+        value = self.values.get(name, [])
+        if not isinstance(value, list) or not all(
+            isinstance(text, str) and not _UNSTORABLE.search(text) for text in value
+        ):
+            raise InvalidConfiguration(f"{name} must be a list of texts")
+        return value
+
+    def seconds(self, name: str) -> float:
+        """Return a duration in seconds; 0 if the field is missing."""
+        value = self.values.get(name)
+        return 0.0 if value is None else parse_lifetime(value, name)
+
+
+def read_body(request: Request, limit: int) -> bytes:
+    """Read the body of a request.
+
+    :raises InvalidConfiguration: it has more bytes than the limit.
+    """
+    parts, size = [], 0
+    while piece := request.body.read(1 << 16):
+        parts.append(piece)
+        size += len(piece)
+        if size > limit:
+            raise InvalidConfiguration(f"the body has more than {limit} bytes")
+    return b"".join(parts)
+
+
+def read_json_body(request: Request) -> JsonBody:
+    """Read the JSON object in the body of a request.
+
+    :raises InvalidConfiguration: it is not a JSON object, or too long.
+    """
+    try:
+        values = json.loads(read_body(request, _MAX_JSON_SIZE) or b"{}")
+    except (ValueError, RecursionError):
+        raise InvalidConfiguration("the body is not JSON") from None
+    if not isinstance(values, dict):
+        raise InvalidConfiguration("the body is not a JSON object")
+    return JsonBody(values)
+
+
+@dataclass(frozen=True, slots=True)
+class HostingRules:
+    """The rules of the operator."""
+
+    deletes: Literal["never", "admin"] | timedelta = "admin"
+    """The tokens that may delete: none; those with the scope ``admin``; or, for this time after an
+    upload, also those with the scope ``upload``.
+    """
+    file_size: int = FormLimits().file
+    """Bytes of the largest file."""
+    stage_lifetime: float = 7 * 86400.0
+    """Default seconds until a stage expires."""
+    metrics: Literal["operator", "everybody"] = "operator"
+    """Who may read ``/-/metrics``."""
+    private: tuple[str, ...] = ()
+    """Patterns of the projects that only tokens for them may read."""
+    projects: tuple[ProjectRules, ...] = ()
+    """Rules for some projects; the first that matches is used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Administration:
+    """The changes and queries of an index for one request; results have the types of JSON."""
 
     store: Store
-    now: Callable[[], datetime] = lambda: datetime.now(UTC)
-    check_files: Callable[[Sequence[StoredFile]], None] = lambda files: None  # noqa: ARG005
-    """Raises an error if the user may not change these files."""
-    may_read: Callable[[NormalizedName], bool] = lambda project: True  # noqa: ARG005
-    """Returns whether a project is visible to the user."""
+    rules: HostingRules
+    now: Callable[[], datetime]
+    user: AuthenticatedUser
+    body: JsonBody
 
-    def yank(self, names: Sequence[str], reason: str | None) -> list[str]:
-        """Yank files, or undo that; return their names.
+    def attempted_change(self, method: str, segments: Sequence[str]) -> AttemptedChange | None:
+        """Return the change that is requested, for the audit log; None: no change."""
+        match method, *segments:
+            case ["POST", ("yank" | "unyank" | "delete") as action]:
+                names = self.body.texts("names")
+                project = project_of_name(names[0]) if len(names) == 1 else ""
+                return AttemptedChange(action, project, ", ".join(names))
+            case ["POST", "status"]:
+                project = self.body.text("project")
+                return AttemptedChange("status", project_of_name(project), self.body.text("status"))
+            case ["POST", "stages"]:
+                return AttemptedChange("open-stage")
+            case ["POST", "stages", stage, "publish"]:
+                return AttemptedChange("publish", "", stage)
+            case ["DELETE", "stages", stage]:
+                return AttemptedChange("drop-stage", "", stage)
+            case ["POST", "tokens"]:
+                return AttemptedChange("create-token")
+            case ["DELETE", "tokens", token]:
+                return AttemptedChange("revoke-token", "", token)
+        return None
 
-        :param names: file names, ``NAME==VERSION``, or names of projects.
+    def perform(self, method: str, segments: Sequence[str]) -> Result | None:
+        """Perform an action; return None if there is no such action.
+
+        :param segments: the segments of the path after ``/-/api/``.
+        :raises PermissionDenied: the token does not allow it.
+        :raises UserError: it cannot be done.
+        """
+        user, body, records = self.user, self.body, self.store.records
+        match method, *segments:
+            case ["POST", ("yank" | "unyank") as action]:
+                return self._yank(body.text("reason") if action == "yank" else None)
+            case ["POST", "delete"]:
+                return self._delete()
+            case ["POST", "status"]:
+                return self._set_status()
+            case ["GET", "stages"]:
+                return self._list_stages()
+            case ["POST", "stages"]:
+                return self._open_stage()
+            case ["POST", "stages", stage, "publish"]:
+                user.require_whole_stage(stage, self._may_read, now=self.now())
+                files = records.publish(stage, time=timestamp(self.now()))
+                return {"files": [file.filename for file in files]}
+            case ["DELETE", "stages", stage]:
+                user.require_whole_stage(stage, self._may_read, now=self.now())
+                return {"count": records.drop(stage)}
+            case [_, "tokens" | "audit", *_]:
+                user.require_operator()
+        match method, *segments:  # each of these was checked by the last case above
+            case ["GET", "audit"]:
+                return self._read_audit_log()
+            case ["GET", "tokens"]:
+                return {"tokens": [_token_fields(token) for token in records.tokens()]}
+            case ["POST", "tokens"]:
+                return self._create_token()
+            case ["DELETE", "tokens", token]:
+                return {"revoked": records.revoke(token)}
+        return None
+
+    def _may_read(self, project: NormalizedName) -> bool:
+        """Return whether a project is visible to the user."""
+        return Reader(self.rules.private, self.user.token.projects).may_read(project)
+
+    def _select_files(self) -> tuple[StoredFile, ...]:
+        return select_files(self.store, self.body.texts("names"), self._may_read)
+
+    def _yank(self, reason: str | None) -> Result:
+        """Yank files, or undo that.
+
         :param reason: shown by installers, may be empty; None: undo the yank.
         """
-        filenames = self._select_filenames(names)
+        files = self._select_files()
+        self._require_upload(files)
+        filenames = [file.filename for file in files]
         self.store.records.yank(filenames, reason, time=timestamp(self.now()))
-        return filenames
+        return {"files": filenames}
 
-    def set_status(self, project: str, marker: str, reason: str) -> dict[str, Any]:
-        """Set the status of a project (PEP 792); return its name and status.
+    def _delete(self) -> Result:
+        files = self._select_files()
+        self._require_delete(files)
+        filenames = [file.filename for file in files]
+        self.store.records.delete(filenames, time=timestamp(self.now()))
+        return {"files": filenames}
 
-        :param marker: ``active``, ``archived``, ``deprecated`` or ``quarantined``.
-        :param reason: shown by installers, may be empty.
-        """
+    def _set_status(self) -> Result:
+        """Set the status of a project (PEP 792); only the operator sets or ends a quarantine."""
+        records, body = self.store.records, self.body
+        name, marker = canonicalize_name(body.text("project")), body.text("status")
+        may_read = self._may_read(name)
+        if may_read:  # a hidden project does not exist for this token
+            if marker == "quarantined" or records.status(name).is_quarantined:
+                self.user.require_operator()
+            elif not is_operator(self.user.token):
+                self.user.require("upload", name)
         if marker not in STATUSES:
             raise InvalidConfiguration(f"a status is one of {', '.join(STATUSES)}")
-        name = canonicalize_name(project)
         # A project without files, all of which were deleted, has a status too.
-        if not self.store.records.serial(name) or not self.may_read(name):
-            raise FileProblem("the index has no such project", where=project[:200])
-        status = Status(marker, " ".join(reason.split()))
-        self.store.records.set_status(name, status, time=timestamp(self.now()))
+        if not may_read or not records.serial(name):
+            raise FileProblem("the index has no such project", where=body.text("project")[:200])
+        status = Status(marker, " ".join(body.text("reason").split()))
+        records.set_status(name, status, time=timestamp(self.now()))
         return {"project": name, "status": status.marker, "reason": status.reason}
 
-    def delete(self, names: Sequence[str]) -> list[str]:
-        """Delete files permanently; return their names."""
-        filenames = self._select_filenames(names)
-        self.store.records.delete(filenames, time=timestamp(self.now()))
-        return filenames
+    def _list_stages(self) -> Result:
+        user, records = self.user, self.store.records
+        user.require_scope("upload")
+        return {
+            "stages": [
+                {**asdict(stage), "files": self._staged_files(stage.id)}
+                for stage in records.stages()
+                if is_operator(user.token) or stage.owner == user.token.owner
+                if all(map(self._may_read, records.staged_projects(stage.id)))
+            ]
+        }
 
-    def open_stage(self, owner: str, lifetime: float) -> dict[str, Any]:
-        """Open a stage; return its ``id``, ``expires`` and ``secret``.
-
-        :param lifetime: seconds until it expires.
-        """
-        stage, secret = open_stage(
-            self.store.records, owner, now=self.now(), lifetime=timedelta(seconds=lifetime)
-        )
-        return {"id": stage.id, "expires": stage.expires, "secret": secret}
-
-    def stages(self) -> list[dict[str, Any]]:
-        """Return the open stages, each with its ``files``."""
+    def _staged_files(self, stage: str) -> list[StagedFile]:
         records = self.store.records
         return [
-            {**asdict(stage), "files": self._staged_files(stage.id)}
-            for stage in records.stages()
-            if all(map(self.may_read, records.staged_projects(stage.id)))
+            {"filename": file.filename, "sha256": file.sha256}
+            for project in sorted(records.staged_projects(stage))
+            if (listing := records.listing(project, stage)) is not None
+            for file in listing.files
+            if file.stage == stage
         ]
 
-    def publish(self, stage: str) -> list[str]:
-        """Publish all files of a stage at once; return their names."""
-        self._check_stage(stage)
-        files = self.store.records.publish(stage, time=timestamp(self.now()))
-        return [file.filename for file in files]
+    def _open_stage(self) -> Result:
+        self.user.require_scope("upload")
+        self.body.allow_only("owner", "lifetime")
+        owner = self.body.text("owner", self.user.token.owner)
+        if owner != self.user.token.owner:
+            self.user.require_operator()
+        lifetime = timedelta(seconds=self.body.seconds("lifetime") or self.rules.stage_lifetime)
+        stage, secret = open_stage(self.store.records, owner, now=self.now(), lifetime=lifetime)
+        return {"id": stage.id, "expires": stage.expires, "secret": secret}
 
-    def drop(self, stage: str) -> int:
-        """Delete a stage and its files; return their number."""
-        self._check_stage(stage)
-        return self.store.records.drop(stage)
-
-    def create_token(
-        self,
-        owner: str,
-        scopes: Sequence[Scope],
-        projects: Sequence[str] | None,
-        lifetime: float | None,
-        note: str,
-    ) -> dict[str, Any]:
-        """Create a token; return it with its ``secret``.
-
-        :param projects: its projects, by names and patterns; None: every project of its owner, and
-            new ones.
-        :param lifetime: seconds until it expires; None: never.
-        """
+    def _create_token(self) -> Result:
+        self.body.allow_only("owner", "scopes", "projects", "lifetime", "note")
+        scopes = self.body.texts("scopes")
+        if not scopes or not set(scopes) <= set(_SCOPES):
+            raise InvalidConfiguration(f"scopes must be some of {', '.join(_SCOPES)}")
+        has_projects = self.body.values.get("projects") is not None
+        seconds = self.body.seconds("lifetime")
         token, secret = issue_token(
             self.store.records,
-            owner,
-            scopes,
+            self.body.text("owner", OPERATOR),
+            scopes,  # type: ignore[arg-type]  # compared above
             now=self.now(),
-            projects=None if projects is None else list(map(_normalised_project, projects)),
-            lifetime=None if lifetime is None else timedelta(seconds=lifetime),
-            note=note,
+            projects=map(_normalised_project, self.body.texts("projects"))
+            if has_projects
+            else None,
+            lifetime=timedelta(seconds=seconds) if seconds else None,
+            note=self.body.text("note"),
         )
         return {**_token_fields(token), "secret": secret}
 
-    def tokens(self) -> list[dict[str, Any]]:
-        """Return all tokens, without secrets."""
-        return [_token_fields(token) for token in self.store.records.tokens()]
-
-    def revoke(self, token: str) -> bool:
-        """Revoke a token by its identifier; return False if it does not exist."""
-        return self.store.records.revoke(token)
-
-    def audit(self, filters: Mapping[str, str]) -> list[dict[str, Any]]:
-        """Return entries of the audit log, the newest first.
-
-        :param filters: texts by the names in `AUDIT_FILTERS`; empty ones match any.
-        """
+    def _read_audit_log(self) -> Result:
+        """Return entries of the audit log, the newest first, by the filters in `AUDIT_FILTERS`."""
+        self.body.allow_only(*AUDIT_FILTERS)
+        filters = {name: self.body.text(name) for name in AUDIT_FILTERS}
         action, outcome = filters["action"], filters["outcome"]
         max_count = filters["max_count"] or "100"
         if action and action not in ACTIONS:
@@ -166,32 +358,30 @@ class StoreAdministration:
                 max_count=int(max_count),
             )
         )
-        return [asdict(entry) for entry in entries]
+        return {"entries": [asdict(entry) for entry in entries]}
 
-    def close(self) -> None:
-        """Close the database."""
-        self.store.close()
-
-    def _select_filenames(self, names: Sequence[str]) -> list[str]:
-        files = select_files(self.store, names, self.may_read)
-        self.check_files(files)
-        return [file.filename for file in files]
-
-    def _staged_files(self, stage: str) -> list[dict[str, str]]:
-        records = self.store.records
-        return [
-            {"filename": file.filename, "sha256": file.sha256}
-            for project in sorted(records.staged_projects(stage))
-            if (listing := records.listing(project, stage)) is not None
-            for file in listing.files
-            if file.stage == stage
-        ]
-
-    def _check_stage(self, stage: str) -> None:
-        if stage not in {record.id for record in self.store.records.stages()}:
-            raise FileProblem(
-                "the stage does not exist: it was published, dropped, or expired", where=stage[:80]
+    def _require_delete(self, files: Sequence[StoredFile]) -> None:
+        rule = self.rules.deletes
+        if rule == "never":
+            raise PermissionDenied(403, "files are never deleted from this index; yank them")
+        self._require_upload(files)
+        if "admin" in self.user.token.scopes:
+            return
+        if rule == "admin":
+            raise PermissionDenied(
+                403, "deleting needs a token with the scope admin; yank the file instead"
             )
+        since = timestamp(self.now() - rule)
+        if late := [file.filename for file in files if file.uploaded < since]:
+            raise PermissionDenied(
+                403,
+                f"{late[0]} was uploaded too long ago to be deleted without the scope admin; yank "
+                "it instead",
+            )
+
+    def _require_upload(self, files: Sequence[StoredFile]) -> None:
+        for project in {file.project for file in files}:
+            self.user.require("upload", project)
 
 
 def _normalised_project(name: str) -> str:

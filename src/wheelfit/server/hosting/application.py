@@ -20,7 +20,12 @@ from wheelfit.server.hosting.access import (
     denial_response,
     secret_of,
 )
-from wheelfit.server.hosting.api import HostingApi, HostingRules, JsonBody, read_json_body
+from wheelfit.server.hosting.administration import (
+    Administration,
+    HostingRules,
+    JsonBody,
+    read_json_body,
+)
 from wheelfit.server.hosting.error_responses import error_response, json_response, refusal_response
 from wheelfit.server.hosting.page_cache import PageCache
 from wheelfit.server.hosting.public_errors import public_error
@@ -377,10 +382,11 @@ class HostedIndex:
             return Response.text(415, "a request to the API needs Content-Type: application/json")
         user = self._authenticate(request, takes_basic=False)
         body = read_json_body(request) if is_post else JsonBody(dict(parse_qsl(request.query)))
-        api = HostingApi(self._store.with_actor(user.actor), self._rules, self._now, user, body)
-        attempt = api.attempted_change(request.method, segments)
+        store = self._store.with_actor(user.actor)
+        administration = Administration(store, self._rules, self._now, user, body)
+        attempt = administration.attempted_change(request.method, segments)
         with nullcontext() if attempt is None else user.recording_refusals(attempt):
-            result = api.perform(request.method, segments)
+            result = administration.perform(request.method, segments)
         if result is None:
             return Response.text(404, "there is no such endpoint, or not with this method")
         if request.method != "GET":

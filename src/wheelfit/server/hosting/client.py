@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from http.client import HTTPException
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 from urllib.error import HTTPError
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, OpenerDirector, Request, build_opener
 
+import msgspec
+
 from wheelfit.errors import UploadRefused
+from wheelfit.server.hosting.administration import ListedStage  # noqa: TC001 - msgspec reads it
 from wheelfit.sources.response_message import response_message
 from wheelfit.sources.urls import is_loopback, redact
 from wheelfit_runtime.error_codes import CODES
@@ -24,21 +27,22 @@ from wheelfit_runtime.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from ssl import SSLContext
 
-    from wheelfit.server.store.records import Scope
 
-
+_Result = TypeVar("_Result")
 _TIMEOUT = 60.0
 _HEALTH_TIMEOUT = 15.0
 _MAX_HEALTH_SIZE = 100
 _MAX_SIZE = 16 << 20
-_FILES_SHAPE = {"files": [str]}
-_SECRET_SHAPE = {"id": str, "secret": str}
-_ENTRY_TEXTS = ("time", "action", "outcome", "project", "subject", "owner", "token", "note",
-                   "address", "detail")  # fmt: skip
-_STAGE_SHAPE = {"id": str, "files": [{"filename": str, "sha256": str}]}
+
+
+class _StageId(TypedDict):
+    id: str
+
+
+class _Stages(TypedDict):
+    stages: list[ListedStage]
 
 
 def is_index_server(url: str, *, context: SSLContext | None = None) -> bool:
@@ -60,7 +64,7 @@ def is_index_server(url: str, *, context: SSLContext | None = None) -> bool:
 
 
 class ServerAdministration:
-    """The administration of an index by its server; the methods are those of `StoreAdministration`.
+    """The administration of an index by its server.
 
     :param url: the part before ``/-/api/``.
     :param context: the certificates to trust; by default those of Python.
@@ -101,106 +105,59 @@ class ServerAdministration:
         }
         self._opener = _opener(context)
 
-    def yank(self, names: Sequence[str], reason: str | None) -> list[str]:
-        """Yank files, or undo that."""
-        if reason is None:
-            return _files(self._request("POST", "unyank", _FILES_SHAPE, names=list(names)))
-        return _files(self._request("POST", "yank", _FILES_SHAPE, names=list(names), reason=reason))
+    def open_stage(self, lifetime: float) -> str:
+        """Open a stage, owned by the owner of the token; return its ID.
 
-    def set_status(self, project: str, marker: str, reason: str) -> dict[str, Any]:
-        """Set the status of a project."""
-        shape = {"project": str, "status": str, "reason": str}
-        return self._request("POST", "status", shape, project=project, status=marker, reason=reason)
+        :param lifetime: seconds until it expires.
+        """
+        return self.perform(_StageId, "POST", "stages", lifetime=lifetime)["id"]
 
-    def delete(self, names: Sequence[str]) -> list[str]:
-        """Delete files permanently."""
-        return _files(self._request("POST", "delete", _FILES_SHAPE, names=list(names)))
+    def stages(self) -> list[ListedStage]:
+        """Return the open stages."""
+        return self.perform(_Stages, "GET", "stages")["stages"]
 
-    def open_stage(self, owner: str, lifetime: float) -> dict[str, Any]:
-        """Open a stage."""
-        del owner  # the server takes the owner of the token
-        return self._request("POST", "stages", _SECRET_SHAPE, lifetime=lifetime)
-
-    def stages(self) -> list[dict[str, Any]]:
-        """Return the stages that are open."""
-        return list(self._request("GET", "stages", {"stages": [_STAGE_SHAPE]})["stages"])
-
-    def publish(self, stage: str) -> list[str]:
+    def publish(self, stage: str) -> None:
         """Publish all files of a stage at once."""
-        path = f"stages/{quote(stage, safe='')}/publish"
-        return _files(self._request("POST", path, _FILES_SHAPE))
+        self.perform(dict[str, list[str]], "POST", "stages", stage, "publish")
 
-    def drop(self, stage: str) -> int:
+    def drop(self, stage: str) -> None:
         """Delete a stage and its files."""
-        response = self._request("DELETE", f"stages/{quote(stage, safe='')}", {"count": int})
-        return int(response["count"])
+        self.perform(dict[str, int], "DELETE", "stages", stage)
 
-    def create_token(
-        self,
-        owner: str,
-        scopes: Sequence[Scope],
-        projects: Sequence[str] | None,
-        lifetime: float | None,
-        note: str,
-    ) -> dict[str, Any]:
-        """Create a token."""
-        return self._request(
-            "POST",
-            "tokens",
-            _SECRET_SHAPE,
-            owner=owner,
-            scopes=list(scopes),
-            projects=None if projects is None else list(projects),
-            lifetime=lifetime,
-            note=note,
-        )
+    def perform(
+        self, result: type[_Result], method: str, *segments: str, **body: object
+    ) -> _Result:
+        """Perform an action of the server's `Administration`; return its result.
 
-    def tokens(self) -> list[dict[str, Any]]:
-        """Return all tokens."""
-        return list(self._request("GET", "tokens", {"tokens": [dict]})["tokens"])
-
-    def revoke(self, token: str) -> bool:
-        """Revoke a token."""
-        response = self._request("DELETE", f"tokens/{quote(token, safe='')}", {"revoked": bool})
-        return bool(response["revoked"])
-
-    def audit(self, filters: Mapping[str, str]) -> list[dict[str, Any]]:
-        """Return entries of the audit log."""
-        shape = {"entries": [dict.fromkeys(_ENTRY_TEXTS, str)]}
-        return list(self._request("GET", f"audit?{urlencode(filters)}", shape)["entries"])
-
-    def close(self) -> None:
-        """Do nothing: every request has a connection of its own."""
-
-    def _request(
-        self, method: str, path: str, shape: Mapping[str, object], **body: object
-    ) -> dict[str, Any]:
-        """Send a request; return the response, or raise an error if it has another shape."""
+        :param result: the type of the result; the response may have further fields.
+        :param segments: the segments of the path after ``/-/api/``.
+        :raises InvalidPage: the response has another type.
+        """
+        url = f"{self._url}/-/api/{'/'.join(quote(segment, safe='') for segment in segments)}"
         data = json.dumps(body).encode() if method == "POST" else None
-        url = f"{self._url}/-/api/{path}"
+        if method == "GET" and body:
+            url += f"?{urlencode(body)}"
         request = Request(url, data, self._headers, method=method)  # noqa: S310 - it is http(s)
         try:
             with self._opener.open(request, timeout=_TIMEOUT) as response:
                 received = response.read(_MAX_SIZE + 1)
-            if len(received) > _MAX_SIZE:
-                raise InvalidPage(
-                    "the response is too long", where=self._url, hint="request fewer entries"
-                )
-            content = json.loads(received)
         except HTTPError as error:
             with error:
                 raise _error_of(error.code, _read_body(error), self._url) from None
         except (OSError, HTTPException) as error:
             raise _unreachable(error, self._url) from None
-        except (ValueError, RecursionError):
-            content = None
-        if not _has_shape(content, shape):
+        if len(received) > _MAX_SIZE:
+            raise InvalidPage(
+                "the response is too long", where=self._url, hint="request fewer entries"
+            )
+        try:
+            return msgspec.json.decode(received, type=result)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
             raise InvalidPage(
                 "the server at this URL is no index of wheelfit",
                 where=self._url,
                 hint="check the URL of --at",
-            )
-        return content  # type: ignore[no-any-return]  # which is a mapping
+            ) from None
 
 
 def _opener(context: SSLContext | None) -> OpenerDirector:
@@ -213,17 +170,6 @@ class _NoRedirects(HTTPRedirectHandler):
     def redirect_request(self, *_: Any) -> None:
         """Return nothing, so that the redirect raises an error."""
         return
-
-
-def _has_shape(value: object, shape: object) -> bool:
-    """Return whether a response has the expected fields and types; it may have more."""
-    if isinstance(shape, dict):
-        return isinstance(value, dict) and all(
-            _has_shape(value.get(name), expected) for name, expected in shape.items()
-        )
-    if isinstance(shape, list):
-        return isinstance(value, list) and all(_has_shape(item, shape[0]) for item in value)
-    return isinstance(value, cast("type", shape))
 
 
 def _unreachable(error: Exception, where: str) -> Unreachable:
@@ -239,12 +185,8 @@ def _read_body(error: HTTPError) -> bytes:
         return b""
 
 
-def _files(response: dict[str, Any]) -> list[str]:
-    return [str(name) for name in response["files"]]
-
-
 def _error_of(status: int, content: bytes, where: str) -> Exception:
-    """Return the error in a response, as `StoreAdministration` raises it."""
+    """Return the error in a response, as `Administration` raises it."""
     try:
         errors = [
             {

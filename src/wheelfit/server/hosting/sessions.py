@@ -21,7 +21,7 @@ from wheelfit.core.filename import parse_index_file_name, release_of
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import UploadRefused
 from wheelfit.server.hosting.access import BEARER, AttemptedChange, PermissionDenied
-from wheelfit.server.hosting.api import HostingRules, JsonBody, read_body, read_json_body
+from wheelfit.server.hosting.administration import HostingRules, JsonBody, read_body, read_json_body
 from wheelfit.server.hosting.error_responses import (
     API_METADATA,
     json_response,

@@ -17,8 +17,7 @@ from wheelfit.core.sizes import parse_size
 from wheelfit.core.table_reader import FirstFault, Table
 from wheelfit.server.asgi import FORM_SIZE, ClientLimits
 from wheelfit.server.hosting.access import OPERATOR
-from wheelfit.server.hosting.administration import parse_seconds
-from wheelfit.server.hosting.api import HostingRules
+from wheelfit.server.hosting.administration import HostingRules, parse_seconds
 from wheelfit.server.hosting.trusted_publishing import TrustedPublisher, check_publisher
 from wheelfit.server.hosting.webhooks import EVENTS, Webhook, check_webhook
 from wheelfit.server.rebinding_guard import parse_host_name

@@ -336,7 +336,7 @@ NEW_STAGE = OptionGroup(
     Option(
         "--expires TIME", TEXT, "how long it may wait to be published (default: 7d)", default="7d"
     ),
-    Option("--owner NAME", TEXT, "its owner (default: admin)", default="admin"),
+    Option("--owner NAME", TEXT, "its owner (default: that of the token; with a store, admin)"),
 )
 
 YANK = OptionGroup(
