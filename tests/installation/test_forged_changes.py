@@ -21,6 +21,7 @@ from installation.scene import (
     make,
     places_of,
     removed_files,
+    signed,
     tree,
     untouched,
 )
@@ -29,7 +30,7 @@ from wheelfit.errors import LinkRefused, NotRecoverable
 from wheelfit.installation.change_signatures import Signer
 from wheelfit.installation.environment_folders import LOCK_FILE, WORKPLACE, EnvironmentFolders
 from wheelfit.installation.journal import FOLDERS, MARK, check_workplace, mark_of, mark_workplace
-from wheelfit.installation.recovery import RecoveryOutcome, recover
+from wheelfit.installation.recovery import recover
 from wheelfit.installation.transaction import Transaction
 from wheelfit.testing.file_systems import (
     FileSystemWithoutOwners,
@@ -126,15 +127,16 @@ class TestForged:
         with untouched(tmp_path), pytest.raises(NotRecoverable, match="not written by you"):
             recover(places)
 
-    def test_trusted_journal_with_wrong_types(
+    def test_signed_journal_with_wrong_types(
         self, places: EnvironmentFolders, tmp_path: Path
     ) -> None:
-        """A journal that the user trusts is refused too if a path in it is no text."""
-        Path(places.workplace).mkdir()
+        """A journal with a signature is refused too if a path in it is no text."""
+        Path(places.workplace).mkdir(mode=0o700)
+        mark_workplace(places, places.workplace, NATIVE, created=True)
         document = journal_of(places, steps=[("take", 1, f"purelib/{WORKPLACE}/x", (), 0, 1)])
-        Path(places.workplace, "journal").write_bytes(forged(document))
+        Path(places.workplace, "journal").write_bytes(signed(places, document))
         with untouched(tmp_path), pytest.raises(NotRecoverable, match="is not valid"):
-            recover(places, trust_journal=True)
+            recover(places)
 
     @pytest.mark.parametrize("kind", ["folder", "file", "nothing", "itself"])
     def test_a_link(
@@ -149,8 +151,6 @@ class TestForged:
         }[kind]
         Path(places.workplace).symlink_to(to)
         refused(places, tmp_path, "a link is in the place")
-        with pytest.raises(NotRecoverable, match="a link is in the place"):
-            recover(places, trust_journal=True)
 
     def test_a_file(self, places: EnvironmentFolders, tmp_path: Path) -> None:
         """A file in its place is said to be one."""
@@ -169,8 +169,7 @@ class TestForged:
         not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away"
     )
     def test_of_another_user(self, places: EnvironmentFolders, tmp_path: Path) -> None:
-        """What another user began is reported; whoever knows of it may let it be followed."""
-        before = tree(tmp_path)
+        """What another user began is reported."""
         interrupt(places, 26)
         os.chown(places.workplace, 12345, 12345)
         refused(places, tmp_path, "another user's")
@@ -178,23 +177,15 @@ class TestForged:
         os.chown(Path(places.workplace, "journal"), 12345, 12345)
         with pytest.raises(NotRecoverable, match="not written by you"):
             recover(places)
-        done = recover(places, trust_journal=True)
-        assert done is not None
-        assert done.outcome is RecoveryOutcome.UNDONE
-        assert tree(tmp_path) == before
 
     def test_another_secret(self, places: EnvironmentFolders, tmp_path: Path) -> None:
-        """With another secret, as in another home, it is reported, and followed on consent."""
-        before = tree(tmp_path / "env")
+        """With another secret, as in another home, it is reported."""
         interrupt(places, 26)
         other = EnvironmentFolders(places.roots, Signer(tmp_path / "state"))
         found = tree(tmp_path / "env")
-        with pytest.raises(NotRecoverable, match="was not started by you") as excinfo:
+        with pytest.raises(NotRecoverable, match="was not started by you"):
             recover(other)
-        assert "--trust-journal" in (excinfo.value.hint or "")
         assert tree(tmp_path / "env") == found
-        assert recover(other, trust_journal=True) is not None
-        assert tree(tmp_path / "env") == before
 
 
 @pytest.mark.parametrize("owner", [0, 1000, 65534])

@@ -74,10 +74,7 @@ def _is_locked(folders: EnvironmentFolders) -> bool:
 
 
 def recover_environment(
-    environment: Environment,
-    *,
-    allow_unlocked: bool = False,
-    trust_journal: bool = False,
+    environment: Environment, *, allow_unlocked: bool = False
 ) -> Recovery | None:
     """Undo or finish a change that was interrupted.
 
@@ -85,7 +82,6 @@ def recover_environment(
 
     :param allow_unlocked: whether to recover even if the file system has no locks: the user states
         that no other process changes the environment.
-    :param trust_journal: whether the user accepts a journal without a valid signature.
     :raises NotRecoverable: its journal is not valid; nothing was changed.
     :raises LinkRefused: a link leads out of the environment.
     :raises EnvironmentUnavailable: the environment is busy, or cannot be written.
@@ -99,11 +95,7 @@ def recover_environment(
     try:
         with locked(Path(folders.library), lock_timeout=LOCK_TIMEOUT) as is_locked:
             # Without locks it is unknown whether another process is still executing the change.
-            recovered = (
-                recover(folders, NATIVE, trust_journal=trust_journal)
-                if is_locked or allow_unlocked
-                else None
-            )
+            recovered = recover(folders, NATIVE) if is_locked or allow_unlocked else None
     except OSError as error:
         raise environment_error(error, "the recovery can be repeated") from None
     if recovered is not None:

@@ -140,23 +140,18 @@ def mark_workplace(
         raise _untrusted(workplace, fault)
 
 
-def check_workplace(
-    folders: EnvironmentFolders, workplace: str, disk: FileSystem, *, trust_journal: bool = False
-) -> None:
+def check_workplace(folders: EnvironmentFolders, workplace: str, disk: FileSystem) -> None:
     """Check that this user's wheelfit created a workplace, in this folder.
 
     An empty workplace is accepted: its process may have been killed before it wrote the mark.
 
     :param disk: the file system of the workplace, with open folders.
-    :param trust_journal: whether the user trusts it; a link is refused all the same.
     :raises NotRecoverable: the workplace may be from elsewhere.
     """
     status = disk.lstat(workplace)
     if not stat.S_ISDIR(status.st_mode):
         kind = "a link" if stat.S_ISLNK(status.st_mode) else "a file"
-        raise _untrusted(workplace, f"{kind} is in the place of a change that was interrupted", "")
-    if trust_journal:
-        return
+        raise _untrusted(workplace, f"{kind} is in the place of a change that was interrupted")
     fault = _ownership_fault(status)
     try:
         names = [name for name, _ in disk.entries(workplace)]
@@ -189,17 +184,12 @@ def _ownership_fault(status: os.stat_result) -> str | None:
     return None
 
 
-_TRUST_HINT: Final = "; if you trust it, run `wheelfit recover --trust-journal`"
-
-
-def _untrusted(
-    workplace: str, message: str, trust_hint: str = _TRUST_HINT, note: str | None = None
-) -> NotRecoverable:
+def _untrusted(workplace: str, message: str, note: str | None = None) -> NotRecoverable:
     return NotRecoverable(
         message,
         where=workplace,
         note="nothing was changed" + (f"; {note}" if note else ""),
-        hint=f"delete it if the environment is correct{trust_hint}",
+        hint="delete it if the environment is correct, or recreate the environment",
     )
 
 
@@ -216,16 +206,11 @@ def journal_path(folders: EnvironmentFolders, stage: JournalStage = JournalStage
     return os.path.join(folders.workplace, stage.value)  # noqa: PTH118
 
 
-def read_journal(
-    folders: EnvironmentFolders, disk: FileSystem, *, trust_journal: bool = False
-) -> Journal:
-    """Read the journal of a change.
-
-    :param trust_journal: whether the user trusts it without a signature.
-    """
+def read_journal(folders: EnvironmentFolders, disk: FileSystem) -> Journal:
+    """Read the journal of a change."""
     path = journal_path(folders)
     try:
-        return _parse(_document(path, folders, disk, trust_journal=trust_journal), folders, path)
+        return _parse(_document(path, folders, disk), folders, path)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise _refusal(path, "the journal of a change is not valid for this environment") from None
 
@@ -241,16 +226,11 @@ def read_changes(
         raise _refusal(path, "the journal of a change was not written by wheelfit") from None
 
 
-def read_folders(
-    folders: EnvironmentFolders, disk: FileSystem, *, trust_journal: bool = False
-) -> tuple[list[str], dict[str, int]]:
-    """Return the arguments of `format_folders`; empty if there is no valid list for this workplace.
-
-    :param trust_journal: whether the user trusts it without a signature.
-    """
+def read_folders(folders: EnvironmentFolders, disk: FileSystem) -> tuple[list[str], dict[str, int]]:
+    """Return the arguments of `format_folders`; empty if this workplace has no valid list."""
     path = os.path.join(folders.workplace, FOLDERS)  # noqa: PTH118
     try:
-        document = _document(path, folders, disk, trust_journal=trust_journal)
+        document = _document(path, folders, disk)
         if document["workplace"] != _workplace_inode(folders):
             return [], {}
         workplaces = [folders.decode(text) for text in document["workplaces"]]
@@ -261,9 +241,7 @@ def read_folders(
     return valid, {scheme: levels for scheme, levels in created.items() if scheme in folders.roots}
 
 
-def _document(
-    path: str, folders: EnvironmentFolders, disk: FileSystem, *, trust_journal: bool = False
-) -> Any:
+def _document(path: str, folders: EnvironmentFolders, disk: FileSystem) -> Any:
     """Return the content of a journal, written completely and by this user."""
     try:
         is_own = disk.lstat(path).st_uid == disk.lstat(folders.workplace).st_uid
@@ -276,9 +254,8 @@ def _document(
     head, _, signature = head.partition(_SIGNED)
     if head != _HEAD + hashlib.sha256(body).hexdigest().encode():
         raise _refusal(path, "the journal of a change is damaged")
-    if not trust_journal and (
-        not is_own
-        or not folders.signer.is_of(signature.decode("utf-8", "replace"), "journal", body)
+    if not is_own or not folders.signer.is_of(
+        signature.decode("utf-8", "replace"), "journal", body
     ):
         raise _untrusted(
             path,

@@ -93,12 +93,9 @@ class Recovery:
         return _MESSAGES[self.outcome] + changes
 
 
-def recover(
-    folders: EnvironmentFolders, file_system: FileSystem = NATIVE, *, trust_journal: bool = False
-) -> Recovery | None:
+def recover(folders: EnvironmentFolders, file_system: FileSystem = NATIVE) -> Recovery | None:
     """Undo or finish a change that was interrupted; return None if there is none.
 
-    :param trust_journal: whether the user accepts a journal without a valid signature.
     :raises NotRecoverable: the journal is not valid; nothing was changed.
     :raises LinkRefused: a link is in the place of a folder; it was not followed.
     :raises OSError: an operation failed; the recovery can be repeated.
@@ -106,11 +103,11 @@ def recover(
     if not folders.is_changing:
         return None
     with file_system.limited_to(folders.roots.values()) as disk:
-        check_workplace(folders, folders.workplace, disk, trust_journal=trust_journal)
-        return _recover(folders, disk, trust_journal=trust_journal)
+        check_workplace(folders, folders.workplace, disk)
+        return _recover(folders, disk)
 
 
-def _recover(folders: EnvironmentFolders, disk: FileSystem, *, trust_journal: bool) -> Recovery:
+def _recover(folders: EnvironmentFolders, disk: FileSystem) -> Recovery:
     stage = journal_stage_of(folders)
     changes: tuple[str, ...] = ()
     notes: list[str] = []
@@ -118,15 +115,15 @@ def _recover(folders: EnvironmentFolders, disk: FileSystem, *, trust_journal: bo
         # The process may have ended after the rename of the journal and before this call.
         disk.sync_folder(folders.workplace)
     if stage is JournalStage.JOURNAL:
-        journal = read_journal(folders, disk, trust_journal=trust_journal)
+        journal = read_journal(folders, disk)
         changes = journal.changes
         notes += undo(folders, journal, disk)
         record_stage(folders, JournalStage.UNDONE, disk)
     elif stage is not None:
         with suppress(NotRecoverable):
             changes = read_changes(folders, disk, stage)
-    other_workplaces, created_levels = read_folders(folders, disk, trust_journal=trust_journal)
-    notes += _clear(folders, other_workplaces, disk, trust_journal=trust_journal)
+    other_workplaces, created_levels = read_folders(folders, disk)
+    notes += _clear(folders, other_workplaces, disk)
     outcome = OUTCOMES[stage]
     created: tuple[str, ...] = ()
     if outcome is not RecoveryOutcome.FINISHED:
@@ -433,17 +430,13 @@ def _created_folders(folders: EnvironmentFolders, levels: Mapping[str, int]) -> 
 
 
 def _clear(
-    folders: EnvironmentFolders,
-    other_workplaces: Iterable[str],
-    disk: FileSystem,
-    *,
-    trust_journal: bool,
+    folders: EnvironmentFolders, other_workplaces: Iterable[str], disk: FileSystem
 ) -> list[str]:
     """Remove the workplaces; the journal of the change is removed last."""
     notes = []
     for workplace in (*other_workplaces, folders.workplace):
         try:
-            check_workplace(folders, workplace, disk, trust_journal=trust_journal)
+            check_workplace(folders, workplace, disk)
             entries = disk.entries(workplace)
         except FileNotFoundError:
             continue

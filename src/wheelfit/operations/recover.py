@@ -16,10 +16,9 @@ if TYPE_CHECKING:
 
 
 class RecoverRequest(EnvironmentOptions):
-    """The environment, and the trust in its journal."""
+    """The environment to recover."""
 
     dry_run: bool = False
-    trust_journal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +52,10 @@ def recover(request: RecoverRequest, context: Context) -> RecoverReport:
     note_default_environment(request, environment, context)
     if request.dry_run:
         interruption = find_interruption(environment)
-        if interruption is not None and interruption.refusal and not request.trust_journal:
+        if interruption is not None and interruption.refusal:
             raise interruption.refusal
         return RecoverReport(environment.name, interruption, dry_run=True)
-    recovery = recover_environment(
-        environment, allow_unlocked=True, trust_journal=request.trust_journal
-    )
+    recovery = recover_environment(environment, allow_unlocked=True)
     clear_abandoned()
     notes = () if recovery is None else tuple(recovery.notes)
     return RecoverReport(environment.name, recovery, dry_run=False, notes=notes)

@@ -85,12 +85,12 @@ def test_forged_work_folders(
 
 
 def test_linked_work_folder(run: Runner, tmp_path: Path, wheel: Path, victim: Path) -> None:
-    """A work folder that is a link is not followed, even with --trust-journal."""
+    """A work folder that is a link is not followed."""
     vendor = tmp_path / "vendor"
     vendor.mkdir()
     (vendor / WORKPLACE).symlink_to(victim)
     theirs = tree(victim)
-    for words in (*CHANGES, ("recover", "--trust-journal")):
+    for words in CHANGES:
         what: tuple[str | Path, ...] = (*words, wheel) if words[0] == "install" else words
         result = run(*what, "--target", vendor, "--json", code=6)
         assert result.error["code"] == "not-recoverable"
@@ -244,16 +244,17 @@ def interrupt_removal(place: Path) -> None:
 def test_journal_of_another_home(
     run: Runner, tmp_path: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A journal of another home is reported, and followed only with --trust-journal."""
+    """A journal of another home is reported, and followed only with that home."""
     place = tmp_path / "place"
     run("install", "--no-index", wheel, "--target", place)
     before = tree(place)
     interrupt_removal(place)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another"))
-    result = run("recover", "--target", place, "--json", code=6)
-    assert "--trust-journal" in result.error["hint"]
+    with monkeypatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path / "another"))
+        result = run("recover", "--target", place, "--json", code=6)
+    assert "recreate the environment" in result.error["hint"]
     assert not (place / "demo").exists()
-    run("recover", "--trust-journal", "--target", place)
+    run("recover", "--target", place)
     assert tree(place) == before
 
 

@@ -57,11 +57,6 @@ UNINSTALL = OptionGroup(
 RECOVER = OptionGroup(
     "",
     Option("--dry-run", FLAG, "show what would be done, without doing it"),
-    Option(
-        "--trust-journal",
-        FLAG,
-        "recover from a change of another user, or of your own with another home",
-    ),
 )
 
 LIST = OptionGroup(
