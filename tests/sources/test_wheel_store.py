@@ -20,7 +20,8 @@ from wheelfit.sources.progress import Progress
 from wheelfit.sources.wheel_store import WheelStore
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import add_member, build_wheel
-from wheelfit.wheels.file_system import AnyPath, FileSystem
+from wheelfit.wheels.disk_operations import AnyPath
+from wheelfit.wheels.file_system import FileSystem
 from wheelfit.wheels.unpacked import MANIFEST, UnpackedWheel
 from wheelfit_runtime.errors import FileProblem, HashMismatch, InvalidWheel
 

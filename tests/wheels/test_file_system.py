@@ -22,7 +22,8 @@ from wheelfit.testing.file_systems import (
     ReadOnlyFileSystem,
     WindowsLikeFileSystem,
 )
-from wheelfit.wheels.file_system import NATIVE, FileSystem, extended_path, retry_while_in_use
+from wheelfit.wheels.disk_operations import retry_while_in_use
+from wheelfit.wheels.file_system import NATIVE, FileSystem, extended_path
 
 
 @pytest.fixture(autouse=True)

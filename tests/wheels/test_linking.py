@@ -13,7 +13,8 @@ import pytest
 from msgspec.structs import replace
 
 from wheelfit.testing.wheels import build_wheel, unpack_wheel
-from wheelfit.wheels.file_system import AnyPath, FileSystem
+from wheelfit.wheels.disk_operations import AnyPath
+from wheelfit.wheels.file_system import FileSystem
 from wheelfit.wheels.linking import Linker, LinkMode, Move, current_umask
 from wheelfit.wheels.unpacked import UnpackedWheel
 

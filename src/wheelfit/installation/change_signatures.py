@@ -115,7 +115,7 @@ def _store_new(folder: RootedFolder) -> None:
     try:
         folder.sync_file(temporary)
         folder.move(temporary, _FILE)
-        folder.sync_folder()
+        folder.sync_folder("")
     except FileExistsError:  # another process has just stored one
         folder.remove_file(temporary)
 

@@ -19,7 +19,7 @@ except ImportError:  # Windows, where an open file cannot be removed anyway
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wheelfit.wheels.file_system import AnyPath
+    from wheelfit.wheels.disk_operations import AnyPath
 
 _MAX_LOCKS = 256
 

@@ -19,7 +19,7 @@ from wheelfit.wheels.file_system import FileSystem
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wheelfit.wheels.file_system import AnyPath
+    from wheelfit.wheels.disk_operations import AnyPath
 
 
 def _refuse(number: int, path: AnyPath) -> NoReturn:

@@ -11,33 +11,32 @@ import errno
 import os
 import stat
 import sys
-import time
+import threading
 from contextlib import contextmanager, suppress
 from copy import copy
-from functools import partial, wraps
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, cast
 
-from wheelfit.wheels.rooted_folder import closed_at_end, read_regular, system_calls, write_all
+from wheelfit.errors import LinkRefused
+from wheelfit.wheels.disk_operations import (
+    AnyPath,
+    DiskOperations,
+    closed_at_end,
+    is_same_file,
+    system_calls,
+    with_whole_paths,
+)
+from wheelfit.wheels.rooted_folder import RootedFolder
 from wheelfit.wheels.shared_sync import SharedSync
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator
-    from typing import Self, TypeAlias
+    from typing import Self
 
-    from wheelfit.wheels.open_folders import OpenFolders
-
-AnyPath: TypeAlias = "str | os.PathLike[str]"
-"""A path; thousands of them are quicker as plain strings."""
-_Result = TypeVar("_Result")
-_Method = TypeVar("_Method", bound="Callable[..., Any]")
-
-# Another program has just opened the file, often a virus scanner, and will close it soon.
-_SHARING_ERRORS = frozenset({5, 32, 33})  # ERROR_ACCESS_DENIED, _SHARING_VIOLATION, _LOCK_VIOLATION
-_ATTEMPTS = 10
-_FIRST_PAUSE = 0.01
 # The limit of Windows is 260 with the terminating zero, and 248 for folders.
 _MAX_PATH = 240
+_OPENING: Final = threading.Lock()
 _SYNCS: Final[dict[int, SharedSync]] = {}  # by number of the device
 
 
@@ -55,38 +54,19 @@ def extended_path(path: AnyPath) -> str:
     return "\\\\?\\" + text
 
 
-def _with_whole_paths(method: _Method) -> _Method:
-    """Replace names relative to an open folder by whole paths in the errors of a method."""
-
-    @wraps(method)
-    def call(self: FileSystem, *args: Any) -> Any:
-        try:
-            return method(self, *args)
-        except OSError as error:
-            filename = error.filename if isinstance(error.filename, str) else ""
-            if self._roots is not None and not os.path.isabs(filename):  # noqa: PTH117
-                paths = [os.fspath(arg) for arg in args if isinstance(arg, (str, os.PathLike))]
-                error.filename = paths[0]
-                if len(paths) > 1:
-                    error.filename2 = paths[1]
-            raise
-
-    return cast("_Method", call)
-
-
-class FileSystem:
+class FileSystem(DiskOperations):
     """The disk of this machine, for all that installing and linking change.
 
     Files are read with ``os`` directly, unless the file system itself matters. Those of other
     machines, for tests, derive from this class (`wheelfit.testing.file_systems`).
 
-    Every method may raise ``OSError``. Methods that create or move a path raise ``FileExistsError``
-    if it exists. Methods of the file system from `limited_to` raise `LinkRefused` for a link.
+    Methods of the file system from `limited_to` raise `LinkRefused` for a link.
     """
 
     allows_batches = True
     """Whether a caller may link and remove the files of an `open_folder` by ``os`` itself."""
-    _roots: OpenFolders | None = None
+    _roots: dict[str, RootedFolder | None] | None = None
+    """The folders of `limited_to`, each open from its first use, by path with a separator."""
 
     @contextmanager
     def limited_to(self, folders: Iterable[str]) -> Iterator[Self]:
@@ -97,66 +77,113 @@ class FileSystem:
 
         :param folders: absolute, without links; each exists when it is first used.
         """
-        from wheelfit.wheels.open_folders import OpenFolders
-
         limited = copy(self)
-        limited._roots = roots = OpenFolders(folders)  # noqa: SLF001 - of the same class
+        prefixes: list[str] = []  # without folders in another one of them
+        for prefix in sorted(os.path.join(folder, "") for folder in folders):  # noqa: PTH118
+            if not prefix.startswith(tuple(prefixes)):
+                prefixes.append(prefix)
+        limited._roots = roots = dict.fromkeys(prefixes)  # noqa: SLF001 - of the same class
         try:
             yield limited
         finally:
-            roots.close()
+            for root in filter(None, roots.values()):
+                root.close()
+            roots.clear()
 
-    def _resolve(self, path: AnyPath) -> tuple[int | None, str]:
+    def _locate(self, path: AnyPath) -> tuple[RootedFolder, str]:
+        """Return the open folder that contains a path, and the path relative to it.
+
+        :return: the relative path has ``/`` as separator, and is empty for the folder itself.
+        :raises PermissionError: no folder contains it.
+        """
+        path = os.fspath(path)
+        for prefix, root in (self._roots or {}).items():
+            if path.startswith(prefix) or path + os.sep == prefix:
+                name = path[len(prefix) :].replace(os.sep, "/")
+                return root or self._open_root(prefix), name
+        raise PermissionError(errno.EPERM, "it is outside of the folders that are changed", path)
+
+    def _open_root(self, prefix: str) -> RootedFolder:
+        """Open a folder whose path had no links before.
+
+        :raises LinkRefused: it has one now.
+        """
+        assert self._roots is not None  # noqa: S101 - called by `_locate`
+        with _OPENING:  # another thread may open it at this moment
+            root = self._roots[prefix]
+            if root is None:
+                root = RootedFolder(prefix)
+                if os.path.join(root.path, "") != prefix:  # noqa: PTH118
+                    root.close()
+                    raise LinkRefused(
+                        "a folder was replaced by a link meanwhile",
+                        where=prefix.rstrip(os.sep),
+                        hint="try again with a folder that other users cannot write to",
+                    )
+                self._roots[prefix] = root
+        return root
+
+    def resolve(self, name: AnyPath) -> tuple[int | None, str]:
         """Return the descriptor of an open folder with a name in it, or None and a path."""
         if self._roots is None:
-            return None, _native(path)
-        folder, name = self._roots.resolve(os.fspath(path))
-        return folder, _native(name) if folder is None else name
+            return None, _native(name)
+        root, relative = self._locate(name)
+        folder, last = root.resolve(relative)
+        return folder, _native(last) if folder is None else last
 
-    def _open(self, path: AnyPath, flags: int, mode: int = 0o666) -> int:
+    def path_of(self, name: AnyPath) -> str:
+        """Return the path itself."""
+        return os.fspath(name)
+
+    def open(self, name: AnyPath, flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
         """Open a file, or a folder."""
         if self._roots is None:
-            return os.open(_native(path), flags, mode)
-        return self._roots.open(os.fspath(path), flags, mode)
+            return os.open(_native(name), flags, mode)
+        root, relative = self._locate(name)
+        return root.open(relative, flags, mode)
+
+    def open_folder(self, folder: AnyPath) -> int | None:
+        """Open a folder and return its descriptor, for the caller to close.
+
+        :return: None on systems that cannot open folders.
+        """
+        if self._roots is not None:
+            root, name = self._locate(folder)
+            return root.open_folder(name)
+        return None if sys.platform == "win32" else os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+
+    def forget(self, name: AnyPath) -> None:
+        """Close the open folders below a folder that was moved or removed."""
+        if self._roots is not None:
+            root, relative = self._locate(name)
+            root.forget(relative)
 
     def exists(self, path: AnyPath) -> bool:
         """Return whether a path exists, a broken link included."""
-        if self._roots is None:
-            return os.path.lexists(_native(path))
-        try:
-            self.lstat(path)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        return True
+        return os.path.lexists(_native(path)) if self._roots is None else super().exists(path)
 
-    @_with_whole_paths
+    @with_whole_paths
     def lstat(self, path: AnyPath) -> os.stat_result:
         """Return the status of a file, folder or link; a link is not followed."""
         if self._roots is None:
             return os.lstat(_native(path))
-        root, name = self._roots.locate(os.fspath(path))
+        root, name = self._locate(path)
         return root.lstat(name)
 
-    @_with_whole_paths
+    @with_whole_paths
     def entries(self, folder: AnyPath) -> list[tuple[str, bool]]:
         """Return the sorted names in a folder, each with whether it is a folder and no link."""
         location: int | str = _native(folder)
         if self._roots is not None:
-            root, name = self._roots.locate(os.fspath(folder))
+            root, name = self._locate(folder)
             location = root.handle(name)
         with os.scandir(location) as entries:
             return sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
 
-    @_with_whole_paths
-    def read(self, path: AnyPath, max_size: int) -> bytes:
-        """Return the content of a regular file, or its first bytes."""
-        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-        return read_regular(self._open(path, flags), max_size)
-
-    @_with_whole_paths
+    @with_whole_paths
     def device_of(self, folder: AnyPath) -> Hashable:
         """Return the identity of a folder's file system, within which paths can be linked."""
-        descriptor = self._roots.open_folder(os.fspath(folder)) if self._roots is not None else None
+        descriptor = self.open_folder(folder) if self._roots is not None else None
         if descriptor is None:
             path = _native(folder)
             return os.stat(path).st_dev, _mount_of(path)  # noqa: PTH116
@@ -174,23 +201,8 @@ class FileSystem:
         for parent, name in candidates:
             if name.swapcase() != name:
                 path, other = os.path.join(parent, name), os.path.join(parent, name.swapcase())  # noqa: PTH118
-                return not (os.path.lexists(other) and _is_same_file(path, other))
+                return not (os.path.lexists(other) and is_same_file(path, other))
         return sys.platform not in {"win32", "darwin"}
-
-    def open_folder(self, folder: AnyPath) -> int | None:
-        """Open a folder and return its descriptor, for the caller to close.
-
-        :return: None on systems that cannot open folders.
-        """
-        if self._roots is not None:
-            return self._roots.open_folder(os.fspath(folder))
-        return None if sys.platform == "win32" else os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-
-    @_with_whole_paths
-    def make_folder(self, path: AnyPath, mode: int = 0o777) -> None:
-        """Create a folder with some permissions, less the umask."""
-        folder, name = self._resolve(path)
-        os.mkdir(name, mode, dir_fd=folder)
 
     def make_folders(self, path: str) -> None:
         """Create a folder and its missing parents, if it does not exist."""
@@ -198,41 +210,24 @@ class FileSystem:
             self.make_folders(os.path.dirname(path))  # noqa: PTH120
             self.make_folder(path)
 
-    @_with_whole_paths
-    def write(self, path: AnyPath, data: bytes) -> None:
-        """Create a file with some content."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        folder, name = self._resolve(path)
-        with closed_at_end(os.open(name, flags, 0o666, dir_fd=folder)) as descriptor:
-            write_all(descriptor, data)
-
-    @_with_whole_paths
+    @with_whole_paths
     def set_mode(self, path: AnyPath, mode: int) -> None:
         """Set the permissions of a file or folder; links have none."""
         if self._roots is None or sys.platform == "win32":
             os.chmod(_native(path), mode)  # noqa: PTH101
             return
         try:
-            descriptor = self._open(path, os.O_RDONLY | os.O_NONBLOCK)
+            descriptor = self.open(path, os.O_RDONLY | os.O_NONBLOCK)
         except PermissionError:
             if not hasattr(os, "O_PATH"):
                 raise
             # A file that may not be read can be changed through the path of its handle in /proc.
-            with closed_at_end(self._open(path, os.O_PATH)) as descriptor:
+            with closed_at_end(self.open(path, os.O_PATH)) as descriptor:
                 if not stat.S_ISLNK(os.fstat(descriptor).st_mode):
                     os.chmod(f"/proc/self/fd/{descriptor}", mode)  # noqa: PTH101
         else:
             with closed_at_end(descriptor):
                 os.fchmod(descriptor, mode)
-
-    @_with_whole_paths
-    def remove_file(self, path: AnyPath) -> None:
-        """Remove a file or a link."""
-        folder, name = self._resolve(path)
-        if sys.platform == "win32":
-            retry_while_in_use(lambda: os.unlink(name))  # noqa: PTH108
-        else:
-            os.unlink(name, dir_fd=folder)
 
     def remove_files(self, folder: AnyPath, names: Iterable[str]) -> None:
         """Remove files or links in a folder, quicker than one by one."""
@@ -241,7 +236,7 @@ class FileSystem:
             for name in names:
                 self.remove_file(prefix + name)
             return
-        root, relative = self._roots.locate(os.fspath(folder))
+        root, relative = self._locate(folder)
         descriptor = cast("int", root.handle(relative))
         for name in names:
             try:
@@ -250,65 +245,23 @@ class FileSystem:
                 error.filename = prefix + name
                 raise
 
-    @_with_whole_paths
-    def remove_folder(self, path: AnyPath) -> None:
-        """Remove an empty folder."""
-        folder, name = self._resolve(path)
-        if sys.platform == "win32":
-            retry_while_in_use(lambda: os.rmdir(name))  # noqa: PTH106
-        else:
-            os.rmdir(name, dir_fd=folder)
-        self._forget(path)
-
-    @_with_whole_paths
-    def move(self, source: AnyPath, target: AnyPath) -> None:
-        """Rename a file or folder within a file system, never onto something."""
-        folder, old_name = self._resolve(source)
-        new_folder, new_name = self._resolve(target)
-        if not system_calls().move_exclusively(old_name, new_name, folder, new_folder):
-            # Windows' own rename refuses by itself; elsewhere the lock on the environment keeps
-            # other processes away, so a check before the move is enough.
-            if self.exists(target) and not _is_same_name(os.fspath(source), os.fspath(target)):
-                raise FileExistsError(
-                    errno.EEXIST, os.strerror(errno.EEXIST), old_name, None, new_name
-                )
-            retry_while_in_use(
-                partial(os.rename, old_name, new_name, src_dir_fd=folder, dst_dir_fd=new_folder)
-            )
-        self._forget(source)
-
-    @_with_whole_paths
-    def replace(self, source: AnyPath, target: AnyPath) -> None:
-        """Rename a file in one step, replacing a file at the target."""
-        folder, old_name = self._resolve(source)
-        new_folder, new_name = self._resolve(target)
-        retry_while_in_use(
-            partial(os.replace, old_name, new_name, src_dir_fd=folder, dst_dir_fd=new_folder)
-        )
-
-    @_with_whole_paths
+    @with_whole_paths
     def exchange(self, path: AnyPath, other: AnyPath) -> bool:
         """Exchange the names of two files or folders in one step.
 
         :return: False where the system cannot do that; then nothing has changed.
         """
-        folder, first = self._resolve(path)
-        other_folder, second = self._resolve(other)
+        folder, first = self.resolve(path)
+        other_folder, second = self.resolve(other)
         is_done = bool(system_calls().exchange(first, second, folder, other_folder))
-        self._forget(path)
-        self._forget(other)
+        self.forget(path)
+        self.forget(other)
         return is_done
 
-    def _forget(self, folder: AnyPath) -> None:
-        """Close the open folders below a folder that was moved or removed."""
-        if self._roots is not None:
-            root, name = self._roots.locate(os.fspath(folder))
-            root.forget(name)
-
-    @_with_whole_paths
+    @with_whole_paths
     def link(self, source: AnyPath, target: AnyPath) -> None:
         """Add a second name to a file."""
-        folder, name = self._resolve(target)
+        folder, name = self.resolve(target)
         if folder is None:
             os.link(_native(source), name)
         else:
@@ -322,12 +275,12 @@ class FileSystem:
             )
 
     def _resolve_source(self, path: AnyPath) -> tuple[int | None, str]:
-        """Return the result of `_resolve`, or None and the path if no open folder contains it."""
-        if self._roots is not None and self._roots.contains(os.fspath(path)):
-            return self._resolve(path)
+        """Return the result of `resolve`, or None and the path if no open folder contains it."""
+        if self._roots is not None and os.fspath(path).startswith(tuple(self._roots)):
+            return self.resolve(path)
         return None, _native(path)
 
-    @_with_whole_paths
+    @with_whole_paths
     def reflink(self, source: AnyPath, target: AnyPath) -> None:
         """Create a file that shares its space with another until one of them changes."""
         if sys.platform == "linux":
@@ -335,25 +288,25 @@ class FileSystem:
             return
         import shutil
 
-        self._resolve(target)  # refuses links
+        self.resolve(target)  # refuses links
         system_calls().clone_file(_native(source), _native(target))
         with suppress(OSError):
             shutil.copystat(_native(source), _native(target))
 
-    @_with_whole_paths
+    @with_whole_paths
     def copy(self, source: AnyPath, target: AnyPath) -> None:
         """Create a file with the content, permissions and times of another."""
         if sys.platform == "win32":
             import shutil
 
-            self._resolve(target)  # refuses links
+            self.resolve(target)  # refuses links
             shutil.copy2(_native(source), _native(target), follow_symlinks=False)
             return
         folder, name = self._resolve_source(source)
         status = os.lstat(name, dir_fd=folder)
         if stat.S_ISLNK(status.st_mode):
             link_target = os.readlink(name, dir_fd=folder)
-            new_folder, new_name = self._resolve(target)
+            new_folder, new_name = self.resolve(target)
             os.symlink(link_target, new_name, dir_fd=new_folder)
         else:
             self._copy(source, target, _copy_bytes)
@@ -369,27 +322,11 @@ class FileSystem:
         with closed_at_end(open_source(name, folder)) as source_fd:
             status = os.fstat(source_fd)
             mode = stat.S_IMODE(status.st_mode)
-            new_folder, new_name = self._resolve(target)
+            new_folder, new_name = self.resolve(target)
             with new_file(new_name, new_folder, mode) as target_fd:
                 copy_content(source_fd, target_fd)
                 os.utime(target_fd, ns=(status.st_atime_ns, status.st_mtime_ns))
                 os.fchmod(target_fd, mode)
-
-    @_with_whole_paths
-    def sync_file(self, path: AnyPath) -> None:
-        """Wait until the content of a file is on the disk."""
-        # Windows flushes only files open for writing.
-        flags = os.O_RDWR if sys.platform == "win32" else os.O_RDONLY
-        with closed_at_end(self._open(path, flags)) as descriptor:
-            _sync(descriptor)
-
-    @_with_whole_paths
-    def sync_folder(self, path: AnyPath) -> None:
-        """Wait until the names in a folder are on the disk."""
-        descriptor = self.open_folder(path)
-        if descriptor is not None:  # NTFS has a journal for names, and folders cannot be opened
-            with closed_at_end(descriptor):
-                _sync(descriptor)
 
     def sync_tree(self, folder: AnyPath) -> None:
         """Wait until everything in a folder is on the disk, all names and contents."""
@@ -456,43 +393,3 @@ def _copy_bytes(source_fd: int, target_fd: int) -> None:
         open(target_fd, "wb", closefd=False) as target,
     ):
         shutil.copyfileobj(source, target, 1 << 20)
-
-
-def _sync(descriptor: int) -> None:
-    if sys.platform == "darwin":
-        import fcntl  # not on Windows
-
-        with suppress(OSError):  # some file systems do not support it
-            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
-            return
-    os.fsync(descriptor)
-
-
-def retry_while_in_use(step: Callable[[], _Result], first_pause: float = _FIRST_PAUSE) -> _Result:
-    """Call a function again while another program has the file open, for about five seconds.
-
-    :param first_pause: seconds before the second attempt; each next pause is twice as long.
-    :raises OSError: from the last call, or for another reason.
-    """
-    pause = first_pause
-    for _ in range(_ATTEMPTS - 1):
-        try:
-            return step()
-        except PermissionError as error:
-            if getattr(error, "winerror", None) not in _SHARING_ERRORS:
-                raise
-        time.sleep(pause)
-        pause *= 2
-    return step()
-
-
-def _is_same_file(path: str, other: str) -> bool:
-    try:
-        return os.path.samefile(path, other)  # noqa: PTH121
-    except OSError:
-        return False
-
-
-def _is_same_name(path: str, other: str) -> bool:
-    """Return whether two paths are one name in another case, where case is ignored."""
-    return path.casefold() == other.casefold() and _is_same_file(path, other)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from wheelfit.wheels.disk_operations import closed_at_end
 from wheelfit.wheels.file_system import NATIVE, new_file, open_source
-from wheelfit.wheels.rooted_folder import closed_at_end
 from wheelfit.wheels.unpacked import TREE, UnpackedWheel
 
 if TYPE_CHECKING:

@@ -19,21 +19,20 @@ import stat
 import sys
 import threading
 from collections import OrderedDict
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from enum import Enum
-from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from wheelfit.errors import LinkRefused
+from wheelfit.wheels.disk_operations import DiskOperations, system_calls
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import ModuleType
     from typing import Self
+
+    from wheelfit.wheels.disk_operations import AnyPath
 
 _FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _NOT_FOLLOWED: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOT_FOLLOWED
 _MAX_HANDLES: Final = 32
 _RELATIVE_PARTS: Final = frozenset({"", ".", ".."})
 
@@ -74,7 +73,7 @@ class _ThreadHandles(threading.local):
         self.handles = _Handles()
 
 
-class RootedFolder:
+class RootedFolder(DiskOperations):
     """A folder that stays open, below which no link is followed.
 
     Names are relative to it, with ``/``; an absolute name or one with ``..`` is a `ValueError`.
@@ -114,13 +113,13 @@ class RootedFolder:
 
     # --- resolving names ---
 
-    def resolve(self, name: str) -> tuple[int | None, str]:
+    def resolve(self, name: AnyPath) -> tuple[int | None, str]:
         """Return the handle and name of a path, for a function of ``os`` that takes ``dir_fd``.
 
         :return: the descriptor of the parent folder, valid for this and the next call of a method
             in this thread, and the last part of the name; without handles, None and the full path.
         """
-        folder, _, last = name.rpartition("/")
+        folder, _, last = os.fspath(name).rpartition("/")
         if last in _RELATIVE_PARTS or (os.sep != "/" and _is_invalid_name(last)):
             raise ValueError(f"{name!r} is not a name below a folder")
         if self._lookup is LookupMode.BY_PATH:
@@ -133,14 +132,19 @@ class RootedFolder:
             return self._checked_path(folder)
         return self._descriptor_of(folder)
 
-    def path_of(self, name: str) -> str:
+    def path_of(self, name: AnyPath) -> str:
         """Return the full path of a name, for messages."""
-        return os.path.join(self.path, *name.split("/")) if name else self.path  # noqa: PTH118
+        return os.path.join(self.path, *os.fspath(name).split("/")) if name else self.path  # noqa: PTH118
 
-    def open_folder(self, name: str = "") -> int:
-        """Open a folder, and return its descriptor, for the caller to close."""
+    def open_folder(self, folder: AnyPath = "") -> int | None:
+        """Open a folder, and return its descriptor, for the caller to close.
+
+        :return: None on Windows, where folders cannot be opened; links are refused there too.
+        """
+        name = os.fspath(folder)
         if self._lookup is LookupMode.BY_PATH:
-            return os.open(self._checked_path(name), os.O_RDONLY)
+            path = self._checked_path(name)
+            return None if sys.platform == "win32" else os.open(path, os.O_RDONLY)
         return os.dup(self._root) if not name else self._open(name)
 
     def _descriptor_of(self, folder: str) -> int:
@@ -215,10 +219,10 @@ class RootedFolder:
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
         return path
 
-    def forget(self, name: str) -> None:
+    def forget(self, name: AnyPath) -> None:
         """Close the handles of a folder that was moved or removed, and of those in it."""
         handles = self._local.handles
-        prefix = name + "/"
+        prefix = f"{name}/"
         for folder in [
             open_name for open_name in handles if open_name == name or open_name.startswith(prefix)
         ]:
@@ -226,26 +230,18 @@ class RootedFolder:
 
     # --- reading ---
 
-    def lstat(self, name: str = "") -> os.stat_result:
+    def lstat(self, path: AnyPath = "") -> os.stat_result:
         """Return the status of a file, folder or link; a link is not followed."""
-        if not name:
+        if not path:
             return os.stat(self.path if self._root < 0 else self._root)
-        folder, last = self.resolve(name)
+        folder, last = self.resolve(path)
         return os.lstat(last, dir_fd=folder)
-
-    def exists(self, name: str) -> bool:
-        """Return whether a name exists, a broken link included."""
-        try:
-            self.lstat(name)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        return True
 
     def names(self, folder: str = "") -> list[str]:
         """Return the entries of a folder, sorted."""
         return sorted(os.listdir(self.handle(folder)))
 
-    def open(self, name: str, flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
+    def open(self, name: AnyPath, flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
         """Open a file, never through a link, and return its descriptor."""
         folder, last = self.resolve(name)
         if folder is None and os.path.lexists(last) and _is_link(os.lstat(last)):
@@ -257,20 +253,7 @@ class RootedFolder:
                 raise _link_error(self.path_of(name)) from None
             raise
 
-    def read(self, name: str, max_size: int) -> bytes:
-        """Return the content of a regular file.
-
-        :param max_size: bytes; of a longer file only the first ones are returned.
-        """
-        # Opening a pipe would wait for a writer.
-        return read_regular(self.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), max_size)
-
     # --- changing ---
-
-    def make_folder(self, name: str, mode: int = 0o777) -> None:
-        """Create a folder."""
-        folder, last = self.resolve(name)
-        os.mkdir(last, mode, dir_fd=folder)
 
     def make_folders(self, name: str) -> None:
         """Create a folder and its missing parents, if it does not exist."""
@@ -286,23 +269,6 @@ class RootedFolder:
             if not stat.S_ISDIR(self.lstat(name).st_mode):
                 raise
 
-    def write(self, name: str, data: bytes, mode: int = 0o666) -> None:
-        """Create a file with content."""
-        folder, last = self.resolve(name)
-        with closed_at_end(os.open(last, _NEW, mode, dir_fd=folder)) as descriptor:
-            write_all(descriptor, data)
-
-    def remove_file(self, name: str) -> None:
-        """Remove a file or a link; the target of a link stays."""
-        folder, last = self.resolve(name)
-        os.unlink(last, dir_fd=folder)
-
-    def remove_folder(self, name: str) -> None:
-        """Remove an empty folder."""
-        folder, last = self.resolve(name)
-        os.rmdir(last, dir_fd=folder)
-        self.forget(name)
-
     def remove_tree(self, name: str) -> None:
         """Remove a file, a link, or a folder with everything in it; links are not followed."""
         status = self.lstat(name)
@@ -312,60 +278,6 @@ class RootedFolder:
         for entry in self.names(name):
             self.remove_tree(f"{name}/{entry}")
         self.remove_folder(name)
-
-    def move(self, source: str, target: str) -> None:
-        """Rename a file, link or folder, never onto an existing name."""
-        (folder, old_name), (new_folder, new_name) = self.resolve(source), self.resolve(target)
-        if not system_calls().move_exclusively(old_name, new_name, folder, new_folder):
-            if self.exists(target):
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
-            os.rename(old_name, new_name, src_dir_fd=folder, dst_dir_fd=new_folder)
-        self.forget(source)
-
-    def replace(self, source: str, target: str) -> None:
-        """Rename a file in one step, replacing a file or link at the target."""
-        (folder, old_name), (new_folder, new_name) = self.resolve(source), self.resolve(target)
-        os.replace(old_name, new_name, src_dir_fd=folder, dst_dir_fd=new_folder)
-
-    def sync_file(self, name: str) -> None:
-        """Wait until the content of a file is on the disk."""
-        # Windows flushes only files open for writing.
-        flags = os.O_RDWR if sys.platform == "win32" else os.O_RDONLY
-        with closed_at_end(self.open(name, flags)) as descriptor:
-            os.fsync(descriptor)
-
-    def sync_folder(self, name: str = "") -> None:
-        """Wait until the names in a folder are on the disk."""
-        if self._lookup is not LookupMode.BY_PATH:  # NTFS has a journal for names
-            os.fsync(self._descriptor_of(name))
-
-
-@contextmanager
-def closed_at_end(descriptor: int) -> Iterator[int]:
-    """Close an open file or folder when the block ends."""
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def read_regular(descriptor: int, max_size: int) -> bytes:
-    """Return the content of an open file, or its first bytes, and close it.
-
-    :raises OSError: it is not a regular file, or cannot be read.
-    """
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
-    with open(descriptor, "rb") as file:
-        return file.read(max_size)
-
-
-def write_all(descriptor: int, data: bytes) -> None:
-    """Write data completely to an open file."""
-    count = os.write(descriptor, data) if data else 0
-    while count < len(data):  # a disk that is nearly full may accept fewer bytes
-        count += os.write(descriptor, memoryview(data)[count:])
 
 
 def _is_link(status: os.stat_result) -> bool:
@@ -384,11 +296,3 @@ def _link_error(path: str) -> LinkRefused:
         where=path,
         hint="remove the link, or name the folder that it leads to",
     )
-
-
-@cache
-def system_calls() -> ModuleType:
-    """Return the module `wheelfit.wheels.system_calls`, imported when it is first needed."""
-    from wheelfit.wheels import system_calls as module  # imports ctypes
-
-    return module

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.wheels.archive import SIGNATURES, WheelArchive
 from wheelfit.wheels.background import BackgroundCalls
+from wheelfit.wheels.disk_operations import write_all
 from wheelfit.wheels.file_system import NATIVE
 from wheelfit.wheels.linking import current_umask
 from wheelfit.wheels.paths import target_faults
 from wheelfit.wheels.record import RecordRow, encode_digest, leads_out
-from wheelfit.wheels.rooted_folder import write_all
 from wheelfit.wheels.unpacked import TREE, FileTable, UnpackedWheel, write_manifest
 from wheelfit.wheels.zip_archive import faults_error
 from wheelfit_runtime.errors import InvalidWheel

@@ -57,7 +57,7 @@ class FolderBlobs:
             if not root.exists(subfolder):
                 with suppress(FileExistsError):  # another process has just created it
                     root.make_folder(subfolder, FOLDER_MODE)
-                root.sync_folder()
+                root.sync_folder("")
             folder, name = root.resolve(f"{subfolder}/{path.name}")
             try:
                 os.link(draft.path, name, dst_dir_fd=folder)
