@@ -40,7 +40,7 @@ def old(tmp_path: Path) -> Iterator[RecordingIndex]:
             upload(store, wheel, now=LONG_AGO)
         upload(store, build_wheel(wheels, "some", "2.0", requires_python=">=3.9"), now=LONG_AGO)
         upload(store, build_wheel(wheels, "other", "1.0"), now=LONG_AGO)
-        store.records.yank(["some-2.0-py3-none-any.whl"], "broken", time="2021-01-01T00:00:00Z")
+        store.records.yank(["some-2.0-py3-none-any.whl"], "broken")
         with RecordingIndex(SimpleIndex(StoredIndex(store))) as index:
             yield index
 
@@ -85,7 +85,7 @@ def test_only_what_is_missing(old: RecordingIndex, tmp_path: Path) -> None:
     assert bring(old.url, tmp_path / "new").existing == 1
     assert not old.requests_for("other-1.0-py3-none-any.whl")
     with open_store(tmp_path / "old") as store:
-        store.records.yank(["other-1.0-py3-none-any.whl"], "late", time="2021-01-01T00:00:00Z")
+        store.records.yank(["other-1.0-py3-none-any.whl"], "late")
     old.clear_requests()
     assert bring(old.url, tmp_path / "new").added == 0
     assert not old.requests_for("/files/")

@@ -131,7 +131,7 @@ def test_clean_expired_releases(at: str, tmp_path: Path) -> None:
             upload(store, build_wheel(tmp_path, "some", version))
         for version in ("1.0", "2.0"):
             upload(store, build_wheel(tmp_path, "other", version))
-        store.records.yank(["some-4.0-py3-none-any.whl"], "broken", time="2026-11-22T12:00:00Z")
+        store.records.yank(["some-4.0-py3-none-any.whl"], "broken")
     settings = tmp_path / "serve.toml"
     settings.write_text('[[project]]\nnames = ["some"]\nkeep-releases = 2\n')
     request = CleanIndexRequest(at=at, settings=str(settings), dry_run=True)

@@ -22,7 +22,6 @@ from wheelfit.operations.live_index import (
 from wheelfit.operations.plain_data import PlainReport, plain_fields
 from wheelfit.operations.requests import SourceOptions
 from wheelfit.operations.whole_index import existing_folder, is_remote, open_whole_index
-from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.moving import RECORDS, check_export, import_index
 from wheelfit.server.store.opening import Store, has_store, open_store
 from wheelfit.server.store.records import Violation
@@ -287,8 +286,7 @@ class _PackageImport:
         if stored.sha256 != digest:
             return False
         if file.yanked is not None and stored.yanked is None and not self.request.dry_run:
-            now = timestamp(datetime.now(UTC))
-            self.store.records.yank([file.filename], file.yanked, time=now)
+            self.store.records.yank([file.filename], file.yanked)
         return True
 
     def _add(self, file: File, store: Store) -> None:

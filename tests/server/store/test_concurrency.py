@@ -172,7 +172,7 @@ def test_one_release_in_two_processes(
     document = store.records.release_document("some-1.0-variants.json")
     assert document is not None
     assert set(json.loads(document.content)["variants"]) == {"mkl", "null", "open"}
-    assert [change.serial for change in store.records.changes(0)] == [1, 2, 3, 4, 5, 6]
+    assert store.records.serial() == 6
 
 
 def test_cleaning_during_uploads(store: Store, tmp_path: Path) -> None:

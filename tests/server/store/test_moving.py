@@ -36,7 +36,7 @@ def fill(store: Store, folder: Path) -> str:
     for version in ("1.0", "2.0", "3.0"):
         upload(store, build_wheel(folder, "some", version, label="mkl", document=DOCUMENT))
     upload(store, build_wheel(folder, "other", "1.0"))
-    store.records.yank(["some-1.0-py3-none-any-mkl.whl"], "broken", time="2026-11-22T12:00:00Z")
+    store.records.yank(["some-1.0-py3-none-any-mkl.whl"], "broken")
     store.records.delete(["some-3.0-py3-none-any-mkl.whl"], time="2026-11-22T12:00:00Z")
     open_stage(store.records, "admin", now=NOW, lifetime=timedelta(days=7))
     return issue_token(store.records, "acme", ["upload"], now=NOW, note="for CI")[1]

@@ -215,7 +215,7 @@ def test_yanked_file(opened: Callable[[], Store], tmp_path: Path) -> None:
     store = opened()
     path = build_wheel(tmp_path, "some", "1.0", label="mkl", document=DOCUMENT)
     upload(store, path)
-    store.records.yank([path.name], "broken <b>", time=timestamp(NOW))
+    store.records.yank([path.name], "broken <b>")
     files = page(store)
     assert files[path.name]["yanked"] == "broken <b>"
     assert "yanked" not in files["some-1.0-variants.json"]

@@ -248,7 +248,7 @@ class Administration:
         files = self._select_files()
         self._require_upload(files)
         filenames = [file.filename for file in files]
-        self.store.records.yank(filenames, reason, time=timestamp(self.now()))
+        self.store.records.yank(filenames, reason)
         return {"files": filenames}
 
     def _delete(self) -> Result:
@@ -274,7 +274,7 @@ class Administration:
         if not may_read or not records.serial(name):
             raise FileProblem("the index has no such project", where=body.text("project")[:200])
         status = Status(marker, " ".join(body.text("reason").split()))
-        records.set_status(name, status, time=timestamp(self.now()))
+        records.set_status(name, status)
         return {"project": name, "status": status.marker, "reason": status.reason}
 
     def _list_stages(self) -> Result:

@@ -249,11 +249,6 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             " owner TEXT NOT NULL, scopes TEXT NOT NULL, projects TEXT, created TEXT NOT NULL,"
             " expires TEXT, note TEXT NOT NULL)"
         ),
-        (
-            "CREATE TABLE change (serial {number} NOT NULL, filename TEXT NOT NULL,"
-            " project TEXT NOT NULL, action TEXT NOT NULL, time TEXT NOT NULL,"
-            " PRIMARY KEY (serial, filename))"
-        ),
     ),
     (
         # A stage that is a publishing session (PEP 694), and the uploads to it.

@@ -140,21 +140,6 @@ class StoredListing:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedChange:
-    """An entry of the log of changes."""
-
-    serial: int
-    """A number that increases; changes of one transaction have the same number."""
-    project: NormalizedName
-    action: str
-    """``upload`` (of a staged file: its publication), ``yank``, ``unyank``, ``delete`` or
-    ``status``."""
-    filename: str
-    time: str
-    """RFC 3339, UTC."""
-
-
-@dataclass(frozen=True, slots=True)
 class RecentUpload:
     """A release with a recent upload."""
 

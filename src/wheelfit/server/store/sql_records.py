@@ -19,7 +19,6 @@ from wheelfit.server.store.records import (
     PUBLISHED,
     ListedDocument,
     RecentUpload,
-    RecordedChange,
     ReleaseDocument,
     Stage,
     StoredFile,
@@ -62,7 +61,6 @@ _FILE = (
     " metadata_sha256, yanked, stage, CASE WHEN provenance IS NULL THEN 0 ELSE 1 END"
 )
 _TOKEN = "id, owner, scopes, created, projects, expires, note"  # noqa: S105 - columns
-_MAX_SERIAL = (1 << 63) - 1
 
 
 class Records:
@@ -147,14 +145,14 @@ class Records:
         with self._database.reading() as execute:
             return status_of(execute, project)
 
-    def set_status(self, project: NormalizedName, status: Status, *, time: str) -> None:
+    def set_status(self, project: NormalizedName, status: Status) -> None:
         """Set the status of a project (PEP 792)."""
         with self._database.writing() as execute:
             execute("DELETE FROM project_status WHERE project = ?", (project,))
             if status:
                 texts = {"marker": status.marker, "reason": status.reason}
                 insert(execute, "project_status", project=project, **texts)
-            _record_changes(execute, [(project, "status", "")], time)
+            _renew_serials(execute, [project])
             add_entries(execute, self._actor, "status", [(project, status.marker)], status.reason)
 
     def file(self, filename: str, stage: str = PUBLISHED) -> StoredFile | None:
@@ -217,20 +215,6 @@ class Records:
                 (project,),
             )
         return bool(rows)
-
-    def changes(self, after: int, limit: int = 1000) -> tuple[RecordedChange, ...]:
-        """Return about `limit` changes after a number; those of one transaction are never split."""
-        with self._database.reading() as execute:
-            last = execute(
-                "SELECT serial FROM change WHERE serial > ? ORDER BY serial LIMIT 1 OFFSET ?",
-                (after, max(0, limit - 1)),
-            )
-            rows = execute(
-                "SELECT serial, project, action, filename, time FROM change"
-                " WHERE serial > ? AND serial <= ?",
-                (after, last[0][0] if last else _MAX_SERIAL),
-            )
-        return tuple(RecordedChange(*row) for row in sorted(rows, key=lambda row: (row[0], row[3])))
 
     def recent_uploads(self, limit: int) -> tuple[RecentUpload, ...]:
         """Return the releases of the last published files that are offered, newest first.
@@ -317,16 +301,16 @@ class Records:
             add_entries(execute, self._actor, "stage" if is_staged else "upload",
                  [(new.project, new.filename)], f"stage {stage}" if is_staged else "")  # fmt: skip
             if not is_staged:
-                _record_changes(execute, [(new.project, "upload", new.filename)], new.uploaded)
+                _renew_serials(execute, [new.project])
                 rewrite_document(execute, new.project, version)
             return True
 
-    def yank(self, filenames: Iterable[str], reason: str | None, *, time: str) -> int:
+    def yank(self, filenames: Iterable[str], reason: str | None) -> int:
         """Yank those of the files that are published; return how many there were (PEP 592).
 
         :param reason: None: undo the yank.
         """
-        changes = []
+        subjects: list[tuple[str, str]] = []
         action: Action = "unyank" if reason is None else "yank"
         with self._database.writing() as execute:
             for filename in dict.fromkeys(filenames):
@@ -337,11 +321,10 @@ class Records:
                 if not rows:
                     continue
                 execute("UPDATE file SET yanked = ? WHERE filename = ?", (reason, filename))
-                changes.append((rows[0][0], action, filename))
-            _record_changes(execute, changes, time)
-            add_entries(execute, self._actor, action, [(name, file) for name, _, file in changes],
-                 reason or "")  # fmt: skip
-        return len(changes)
+                subjects.append((rows[0][0], filename))
+            _renew_serials(execute, [project for project, _ in subjects])
+            add_entries(execute, self._actor, action, subjects, reason or "")
+        return len(subjects)
 
     def delete(self, filenames: Iterable[str], *, time: str, reason: str = "") -> int:
         """Delete those of the files that exist; return how many there were.
@@ -350,7 +333,7 @@ class Records:
 
         :param reason: for the audit log.
         """
-        count, changes, releases = 0, [], set()
+        count, subjects, releases = 0, [], set()
         with self._database.writing() as execute:
             for filename in dict.fromkeys(filenames):
                 rows = execute(
@@ -366,10 +349,9 @@ class Records:
                     continue
                 tombstone = {"folded": folded, "filename": filename, "project": project}
                 insert(execute, "tombstone", **tombstone, sha256=sha256, deleted=time)
-                changes.append((project, "delete", filename))
+                subjects.append((project, filename))
                 releases.add((project, version))
-            _record_changes(execute, changes, time)
-            subjects = [(name, file) for name, _, file in changes]
+            _renew_serials(execute, [project for project, _ in subjects])
             add_entries(execute, self._actor, "delete", subjects, reason)
             for project, version in sorted(releases):
                 rewrite_document(execute, project, version)
@@ -422,9 +404,7 @@ class Records:
             execute("DELETE FROM stage WHERE id = ?", (stage,))
             register_names(execute, project_of_session(execute, stage))
             end_session(execute, stage, "published")
-            _record_changes(
-                execute, [(file.project, "upload", file.filename) for file in files], time
-            )
+            _renew_serials(execute, [file.project for file in files])
             add_entries(execute, self._actor, "publish",
                  [(file.project, file.filename) for file in files], f"stage {stage}")  # fmt: skip
             releases = {(file.project, canonicalize_version(file.version)) for file in files}
@@ -586,18 +566,15 @@ def _token(row: Row) -> Token:
     return Token(id_, owner, allowed, created, patterns, expires, note)
 
 
-def _record_changes(execute: Execute, changes: Sequence[tuple[str, str, str]], time: str) -> None:
-    """Record all changes under one serial number: project, action, and name of each file."""
-    if not changes:
+def _renew_serials(execute: Execute, projects: Sequence[str]) -> None:
+    """Give all changed projects the next serial number of the index."""
+    if not projects:
         return
     execute("UPDATE counter SET value = value + 1")
     serial = execute("SELECT value FROM counter")[0][0]
-    for project in sorted({project for project, _, _ in changes}):
+    for project in sorted(set(projects)):
         execute(
             "INSERT INTO project (name, serial) VALUES (?, ?)"
             " ON CONFLICT (name) DO UPDATE SET serial = excluded.serial",
             (project, serial),
         )
-    for project, action, filename in changes:
-        file = {"filename": filename, "project": project}
-        insert(execute, "change", serial=serial, **file, action=action, time=time)

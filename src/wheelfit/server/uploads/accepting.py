@@ -127,7 +127,7 @@ def accept_from_index(
     time = timestamp(min(time_of_upload(entry) or now, now))
     result = _accept(draft, entry.filename, store, (), compare, uploaded=time, uploader=uploader)
     if isinstance(result, AcceptedUpload) and entry.yanked is not None:
-        store.records.yank([entry.filename], entry.yanked, time=timestamp(now))
+        store.records.yank([entry.filename], entry.yanked)
     return result
 
 
