@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit_runtime.errors import InvalidPage, NoCompatibleWheel, ProjectNotFound, UserError
+from wheelfit_runtime.errors import InvalidPage, NoCompatibleWheel, UserError
 from wheelfit_runtime.libraries import fetching
 from wheelfit_runtime.libraries.machine import Machine, check_machine, is_compatible, this_machine
 from wheelfit_runtime.libraries.progress import Progress
@@ -14,7 +14,7 @@ from wheelfit_runtime.libraries.request import LibraryRequest
 from wheelfit_runtime.libraries.requirements import distributions_of, span_of
 from wheelfit_runtime.libraries.toolkits import family_named
 from wheelfit_runtime.libraries.versions import parse_requirement, parse_version, satisfies
-from wheelfit_runtime.libraries.wheels import ListedWheel, split_filename
+from wheelfit_runtime.libraries.wheels import split_filename
 from wheelfit_runtime.loader.driver import Driver, read_driver
 
 CUDA = family_named("cuda")
@@ -206,22 +206,3 @@ def test_version_of_a_family_in_a_lock(
     wheels, found_version, _ = fetching.resolve(request, LINUX, projects, span, Progress(None))
     assert [wheel.project for wheel in wheels] == list(projects.values())
     assert found_version == version
-
-
-@pytest.mark.parametrize("missing", ["cuda-toolkit", "nvidia-cublas-cu12"])
-def test_hint_of_an_index_without_a_project(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str
-) -> None:
-    """Only an index that lacks the metapackage gets the advice to add it."""
-
-    class EmptyIndex:
-        def resolve(self, *_: object) -> list[ListedWheel]:
-            raise ProjectNotFound(f"the index has no project {missing}")
-
-    monkeypatch.setattr(fetching, "transport_for", lambda *_: EmptyIndex())
-    request = LibraryRequest("cuda", "12", ("cublas",), {}, store=tmp_path, driver=Driver(None))
-    projects = distributions_of(CUDA, request.components, "12")
-    span = span_of(CUDA, "12", None, cap_to_driver=True)
-    with pytest.raises(ProjectNotFound) as excinfo:
-        fetching.resolve(request, LINUX, projects, span, Progress(None))
-    assert ("add cuda-toolkit" in (excinfo.value.hint or "")) is (missing == "cuda-toolkit")

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from wheelfit_runtime.errors import (
-    FileProblem,
-    NoCompatibleWheel,
-    NoFit,
-    ProjectNotFound,
-    StoreUnavailable,
-    UserError,
-)
+from wheelfit_runtime.errors import FileProblem, NoCompatibleWheel, StoreUnavailable, UserError
 from wheelfit_runtime.libraries.files import make_folder
 from wheelfit_runtime.libraries.listings import read_lock
-from wheelfit_runtime.libraries.requirements import MAX_NUMBERS, requirements_of, span_of
+from wheelfit_runtime.libraries.requirements import requirements_of, span_of
 from wheelfit_runtime.libraries.selections import ChosenLibrary, Selection
 from wheelfit_runtime.libraries.store_changes import (
     add_wheel,
@@ -116,11 +108,8 @@ def resolve(
             )
         return listed, version, None
     transport = transport_for(request.transport, request.index_url, request.environ)
-    try:
-        requirements = requirements_of(family, projects, span)
-        wheels = transport.resolve(requirements, machine, progress)
-    except NoFit as error:
-        wheels = _without_metapackage(request, machine, projects, span, transport, progress, error)
+    requirements = requirements_of(family, projects, span)
+    wheels = transport.resolve(requirements, machine, progress)
     # The libraries may need further wheels, which the metapackage or an installer adds.
     listed = [wheel for wheel in wheels if wheel.project != family.metapackage]
     missing = set(projects.values()) - {wheel.project for wheel in listed}
@@ -129,63 +118,6 @@ def resolve(
             f"{family.title} {span} has no {', '.join(sorted(missing))} for this machine"
         )
     return listed, _version(request, projects, wheels), transport
-
-
-def _without_metapackage(
-    request: LibraryRequest,
-    machine: Machine,
-    projects: Mapping[str, str],
-    span: Span,
-    transport: Transport,
-    progress: Progress,
-    error: NoFit,
-) -> list[ListedWheel]:
-    """Return the wheels of an index that lacks the metapackage, as some mirrors do.
-
-    :raises NoFit: only the metapackage has some versions, or the index has no compatible wheels.
-    """
-    components, metapackage = request.family.components, request.family.metapackage
-    is_exact = len(span.low) == MAX_NUMBERS
-    if not metapackage or is_exact:
-        raise error  # other wheels show only the major and minor version of the family
-    # The index may also lack another project, which the message names.
-    lacks_metapackage = isinstance(error, ProjectNotFound) and error.message.endswith(
-        f" {metapackage}"
-    )
-    if all(components[name].has_version_of_family for name in projects):
-        with suppress(NoFit):
-            return _of_one_minor(machine, projects, span, transport, progress)
-    elif lacks_metapackage:
-        available = (
-            name for name, component in components.items() if component.has_version_of_family
-        )
-        error.hint = (
-            f"add {metapackage} to the index, which names the wheels of one version; without it "
-            f"only these are available: {', '.join(available)}"
-        )
-    raise error
-
-
-def _of_one_minor(
-    machine: Machine,
-    projects: Mapping[str, str],
-    span: Span,
-    transport: Transport,
-    progress: Progress,
-) -> list[ListedWheel]:
-    """Return wheels whose versions begin with the same two numbers, the newest that all have."""
-    while True:
-        requirements = [Requirement(project, (), str(span)) for project in projects.values()]
-        wheels = transport.resolve(requirements, machine, progress)
-        versions = [
-            parse_version(wheel.version) for wheel in wheels if wheel.project in projects.values()
-        ]
-        minors = sorted({(*version, 0)[:2] for version in versions if version is not None})
-        if len(minors) < 2:
-            return wheels
-        # The project with the oldest minor has no newer version, so the others are limited to it.
-        major, minor = minors[0]
-        span = Span(span.low, (major, minor + 1))
 
 
 def _version(

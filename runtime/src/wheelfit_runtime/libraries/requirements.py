@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from wheelfit_runtime.libraries.toolkits import LibraryFamily
     from wheelfit_runtime.loader.driver import Driver
 
-MAX_NUMBERS = 3
+_MAX_NUMBERS = 3
 """The maximum number of parts of a requested version."""
 
 
 def numbers_of(family: LibraryFamily, version: str) -> Version:
     """Return the numbers of a requested version."""
     parts = version.split(".")
-    if not all(part.isascii() and part.isdigit() for part in parts) or len(parts) > MAX_NUMBERS:
+    if not all(part.isascii() and part.isdigit() for part in parts) or len(parts) > _MAX_NUMBERS:
         raise UserError(
             f"{version!r} is not a version of {family.title}", hint="ask for 12, 12.8 or 12.8.1"
         )
