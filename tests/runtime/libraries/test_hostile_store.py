@@ -235,28 +235,15 @@ def test_a_lock_without_the_right_hash(program: Program, tmp_path: Path) -> None
 
 
 def test_a_mirror_without_the_table(command: Command, cuda_wheels: Path, tmp_path: Path) -> None:
-    """Of an index without the table components are taken whose versions tell, of one minor all."""
+    """An index without the table is an error that names it."""
     mirror = tmp_path / "mirror"
     mirror.mkdir()
     for wheel in cuda_wheels.glob("nvidia_*"):
         shutil.copy(wheel, mirror)
     with RecordingIndex(mirror) as index:
-
-        def ask(*what: str) -> dict[str, Any]:
-            told = command("prefetch", "cuda", *what, "--json", "--index-url", index.url)[1]
-            error: dict[str, Any] = told.get("error", told)
-            return error
-
-        assert ask("12")["version"] == "12.9"
-        assert ask("12.4")["wheels"][0]["version"] == "12.4.7"
-        assert ask("12.5")["code"] == "project-not-found"
-        next(mirror.glob("nvidia_cuda_nvrtc_cu12-12.9*")).unlink()
-        wheels = ask("12", "--store", str(tmp_path / "other"))["wheels"]
-        assert [wheel["version"] for wheel in wheels] == ["12.4.7", "12.4.7"]
-        error = ask("12", "cublas")
-    assert error["code"] == "project-not-found"
-    assert "cuda-toolkit" in error["hint"]
-    assert "cudart" in error["hint"]
+        told = command("prefetch", "cuda", "12", "--json", "--index-url", index.url)[1]
+    assert told["error"]["code"] == "project-not-found"
+    assert "cuda-toolkit" in told["error"]["message"]
 
 
 # --- the user's installer -------------------------------------------------------------------------

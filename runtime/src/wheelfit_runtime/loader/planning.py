@@ -10,6 +10,7 @@ each group.
 from __future__ import annotations
 
 from itertools import product
+from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit_runtime.loader.declarations import Feature, Implementation, Property
@@ -32,7 +33,6 @@ _AFTER_ALL_RANKS = 1_000_000
 first: the implementation that requires more properties."""
 _MAX_COMBINATIONS = 1024
 """Enough for all known dimensions; with more combinations the best plan may be missed."""
-_MAX_VALUES = 16
 _DIGITS = pattern(r"([0-9]+)")
 
 _SHARED_REQUIREMENTS = {Feature(*feature): row for row in tables.ROWS for feature in row.features}
@@ -329,29 +329,16 @@ def _dimensions(
     def score(dimension: str, value: str) -> tuple[bool, int]:
         return needed.get(dimension) == value, len(served_groups[dimension][value])
 
-    dimensions = {}
-    for dimension in sorted(served_groups):
-        descending = sorted(served_groups[dimension], key=_natural_key, reverse=True)
-        # Keep only the values with the best scores; their order stays descending.
-        kept_values = sorted(descending, key=lambda value: score(dimension, value), reverse=True)[
-            :_MAX_VALUES
-        ]
-        dimensions[dimension] = [value for value in descending if value in kept_values]
-    while _combinations(dimensions) > _MAX_COMBINATIONS:
+    dimensions = {
+        dimension: sorted(served_groups[dimension], key=_natural_key, reverse=True)
+        for dimension in sorted(served_groups)
+    }
+    while prod(map(len, dimensions.values())) > _MAX_COMBINATIONS:
         # Of the longest list, drop the value that serves the fewest groups.
         longest = max(dimensions, key=lambda dimension: len(dimensions[dimension]))
-        if len(dimensions[longest]) == 1:
-            break
         least = min(reversed(dimensions[longest]), key=lambda value: score(longest, value))
         dimensions[longest].remove(least)
     return dimensions
-
-
-def _combinations(dimensions: Mapping[str, Sequence[str]]) -> int:
-    count = 1
-    for values in dimensions.values():
-        count *= len(values)
-    return count
 
 
 def _choose_best(

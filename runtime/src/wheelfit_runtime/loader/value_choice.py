@@ -55,11 +55,6 @@ class Case(NamedTuple):
     """The properties that must be supported, one entry for each feature."""
     value: object
 
-    @property
-    def features(self) -> set[Feature]:
-        """The features of its condition."""
-        return {property_.feature for property_ in self.condition}
-
     def __str__(self) -> str:
         return " and ".join(map(str, self.condition))
 
@@ -170,28 +165,6 @@ class Cases(Generic[Value]):
                     hint="add a case with all of their properties, or take one of them out",
                 ).with_parts_as_notes()
         return Choice(best[0].value, best[0], verdicts)  # type: ignore[arg-type]
-
-    def ambiguous_pairs(self) -> Iterator[tuple[Case, Case]]:
-        """Yield the pairs of rows that are ambiguous on a machine where both hold.
-
-        Whether such a machine exists is unknown; a project's own tests can compare the pairs with
-        the expected ones.
-        """
-        for number, case in enumerate(self.cases):
-            for other in self.cases[number + 1 :]:
-                pair = (case, other)
-                if _is_same(case.value, other.value) or _are_never_ambiguous(case, other):
-                    continue
-                # A third case resolves the ambiguity if it holds wherever both do, and specialises
-                # both. With the features of both it does, unless both name the same features: then
-                # it has more alternatives, and specialises no case with the same best value.
-                if case.features == other.features or not any(
-                    third.features == case.features | other.features
-                    and _names_all_of(third, case)
-                    and _names_all_of(third, other)
-                    for third in self.cases
-                ):
-                    yield pair
 
 
 @overload
@@ -324,25 +297,6 @@ def _has_no_further_values(case: Case, other: Case) -> bool:
     alternatives = {property_.feature: set(property_.values) for property_ in other.condition}
     return all(
         set(property_.values) <= alternatives[property_.feature] for property_ in case.condition
-    )
-
-
-def _names_all_of(case: Case, other: Case) -> bool:
-    """Return whether a case names all features and alternatives of another one."""
-    values = {property_.feature: set(property_.values) for property_ in case.condition}
-    return all(
-        set(property_.values) <= values.get(property_.feature, set())
-        for property_ in other.condition
-    )
-
-
-def _are_never_ambiguous(case: Case, other: Case) -> bool:
-    """Return whether one of two cases specialises the other wherever both hold."""
-    if _names_all_of(case, other) or _names_all_of(other, case):
-        return True
-    # If both have only the same feature and no common value, the better rank decides.
-    return len(case.features | other.features) == 1 and not set(case.condition[0].values) & set(
-        other.condition[0].values
     )
 
 
