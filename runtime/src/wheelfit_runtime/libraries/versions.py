@@ -22,9 +22,10 @@ _CLAUSE = pattern(r"\s*(===|==|!=|~=|<=|>=|<|>)\s*([0-9][0-9.]*?)(\.\*)?\s*")
 _REQUIREMENT = pattern(
     r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\])?\s*\(?([^;()]*)\)?\s*(?:;(.*))?", 16
 )  # 16: re.DOTALL
-_TOKEN = pattern(r"""\s*(\(|\)|'[^']*'|"[^"]*"|[a-z_.]+|===|==|!=|~=|<=|>=|<|>)""")
-_MAX_PARENTHESES = 100
-"""The most parentheses in a marker; the limit bounds the recursion into nested ones."""
+_OPERATORS = {"Eq": "==", "NotEq": "!=", "Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">="}
+"""By the class of `ast`."""
+_MAX_MARKER_LENGTH = 1000
+"""Bounds the recursion into nested parts."""
 _SEPARATORS = pattern(r"[-_.]+")
 
 
@@ -77,7 +78,7 @@ class Requirement(NamedTuple):
 
         :param markers: values by variable, ``extra`` included.
         """
-        return not self.marker.strip() or _Marker(self.marker, markers).evaluate()
+        return not self.marker.strip() or _evaluate_marker(self.marker, markers)
 
 
 def normalized(name: str) -> str:
@@ -127,85 +128,43 @@ def _satisfies_clause(version: Version, clause: str) -> bool:
     }[operator]
 
 
-class _Marker:
-    """A parser of one marker, which evaluates it from left to right."""
+def _evaluate_marker(text: str, values: Mapping[str, str]) -> bool:
+    """Return whether a marker is true; its grammar is a part of Python's."""
+    import ast
 
-    def __init__(self, text: str, values: Mapping[str, str]) -> None:
-        self._text = text
-        self._values = values
-        if text.count("(") > _MAX_PARENTHESES:
-            raise self._error()
-        self._tokens: list[str] = []
-        position = 0
-        text = text.rstrip()
-        while position < len(text):
-            match = _TOKEN.match(text, position)
-            if match is None:
-                raise self._error()
-            self._tokens.append(match[1])
-            position = match.end()
-        self._tokens.reverse()
+    error = InvalidPage(f"the metadata of a library has an unsupported marker: {text[:100]!r}")
 
-    def evaluate(self) -> bool:
-        """Return whether the marker is true."""
-        result = self._disjunction()
-        if self._tokens:
-            raise self._error()
-        return result
+    def is_true(node: ast.expr) -> bool:
+        match node:
+            case ast.BoolOp(operator, operands):
+                parts = [is_true(operand) for operand in operands]  # each, as it may be invalid
+                return all(parts) if isinstance(operator, ast.And) else any(parts)
+            case ast.Compare(left, [operator], [right]):
+                return compare(value_of(left), operator, value_of(right))
+        raise error
 
-    def _disjunction(self) -> bool:
-        result = self._conjunction()
-        while self._next_is("or"):
-            result = self._conjunction() or result
-        return result
+    def value_of(node: ast.expr) -> str:
+        match node:
+            case ast.Constant(str(value)):
+                return value
+            case ast.Name(name) if name in values:
+                return values[name]
+        raise error
 
-    def _conjunction(self) -> bool:
-        result = self._comparison()
-        while self._next_is("and"):
-            result = self._comparison() and result
-        return result
-
-    def _comparison(self) -> bool:
-        if self._next_is("("):
-            result = self._disjunction()
-            if not self._next_is(")"):
-                raise self._error()
-            return result
-        left, operator = self._value(), self._take()
-        if operator == "not":
-            operator += f" {self._take()}"
-        right = self._value()
-        if operator == "in":
-            return left in right
-        if operator == "not in":
-            return left not in right
+    def compare(left: str, operator: ast.cmpop, right: str) -> bool:
+        if isinstance(operator, ast.In | ast.NotIn):
+            return (left in right) is isinstance(operator, ast.In)
+        symbol = _OPERATORS.get(type(operator).__name__)
         version = parse_version(left)
-        if version is not None and parse_version(right) is not None:
-            return _satisfies_clause(version, f"{operator}{right}")
-        if operator in ("==", "!="):
-            return (left == right) is (operator == "==")
-        raise self._error()
+        if symbol and version is not None and parse_version(right) is not None:
+            return _satisfies_clause(version, f"{symbol}{right}")
+        if symbol in ("==", "!="):
+            return (left == right) is (symbol == "==")
+        raise error
 
-    def _value(self) -> str:
-        token = self._take()
-        if token[0] in "'\"":
-            return token[1:-1]
-        if token not in self._values:
-            raise self._error()
-        return self._values[token]
-
-    def _next_is(self, token: str) -> bool:
-        if self._tokens and self._tokens[-1] == token:
-            self._tokens.pop()
-            return True
-        return False
-
-    def _take(self) -> str:
-        if not self._tokens:
-            raise self._error()
-        return self._tokens.pop()
-
-    def _error(self) -> InvalidPage:
-        return InvalidPage(
-            f"the metadata of a library has an unsupported marker: {self._text[:100]!r}"
-        )
+    if len(text) > _MAX_MARKER_LENGTH:
+        raise error
+    try:
+        return is_true(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise error from None
