@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -244,7 +243,7 @@ def test_a_device_that_may_not_be_opened_is_another_machine(tmp_path: Path) -> N
 
 
 def test_two_machines_share_a_folder_and_no_answer(tmp_path: Path) -> None:
-    """P-22: neither sees the other's entries, and neither sweeps them away."""
+    """P-22: neither gets the other's answers, and neither removes them."""
     other = replace(_HERE, texts={_BOOT: "three", "/etc/machine-id": "o"})
     assert (_asked(tmp_path), _asked(tmp_path, other)) == (1, 1)
     assert (_asked(tmp_path), _asked(tmp_path, other)) == (0, 0)
@@ -338,30 +337,12 @@ def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     assert (_asked(file / "below"), _asked(file / "below")) == (1, 1)
 
 
-def test_what_was_kept_before_a_restart_is_swept(tmp_path: Path) -> None:
-    """P-22: entries of older boots go when a new one is written."""
-    assert _asked(tmp_path) == 1
-    rebooted = replace(_HERE, texts={**_HERE.texts, _BOOT: "two"})
-    assert _asked(tmp_path, rebooted) == 1
-    assert len(_entries(tmp_path)) == 1
-
-
 def test_entries_are_few(tmp_path: Path) -> None:
     """P-22: a thousand environments do not fill the disk."""
-    for number in range(80):
+    for number in range(300):
         assert _asked(tmp_path, question=_question(CUDA_HOME=str(number))) == 1
-    assert len(_entries(tmp_path)) <= 65
-
-
-def test_what_another_machine_left_long_ago_is_swept(tmp_path: Path) -> None:
-    """P-22: machines that come and go do not fill a shared folder for ever."""
-    other = replace(_HERE, texts={_BOOT: "three", "/etc/machine-id": "o"})
-    assert _asked(tmp_path, other) == 1
-    (place,) = tmp_path.iterdir()
-    long_ago = time.time() - 365 * 24 * 3600
-    os.utime(place, (long_ago, long_ago))
-    assert _asked(tmp_path) == 1
-    assert not place.exists()
+    assert len(_entries(tmp_path)) == 256
+    assert _asked(tmp_path, question=_question(CUDA_HOME="299")) == 0
 
 
 # --- with real processes -----------------------------------------------------------------

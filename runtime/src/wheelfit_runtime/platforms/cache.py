@@ -9,25 +9,19 @@ No error is raised. An entry that cannot be read, is damaged, or belongs to anot
 a folder that cannot be written keeps nothing.
 """
 # Names are the machine's, as in `wheelfit_runtime.platforms.system_view`.
-# ruff: noqa: PTH105, PTH106, PTH108, PTH115, PTH118, PTH120, PTH208
+# ruff: noqa: PTH105, PTH108, PTH115, PTH118, PTH120
 
 from __future__ import annotations
 
 import os
 import stat
 import sys
-import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime import __version__
 from wheelfit_runtime.platforms import providers
-from wheelfit_runtime.platforms.cache_folder import (
-    is_own,
-    make_folders,
-    unsafe_cache_folder,
-    unsafe_folder,
-)
+from wheelfit_runtime.platforms.cache_folder import is_own, make_folders, unsafe_cache_folder
 from wheelfit_runtime.platforms.child_processes import from_mapping, to_mapping
 from wheelfit_runtime.platforms.system_view import LOADER_CACHE, SystemView, open_without_blocking
 
@@ -40,10 +34,8 @@ _FORMAT = 1
 _BOOT = "/proc/sys/kernel/random/boot_id"
 _MAX_ENTRY_SIZE = 32 * 1024 * 1024
 """Bytes of the largest entry that is read."""
-_MAX_ENTRIES = 64
-"""Entries kept for one boot; the newest."""
-_MAX_AGE = 90 * 24 * 3600
-"""Seconds after which entries of another machine in a shared folder are removed."""
+_MAX_ENTRIES = 256
+"""Entries kept, of all machines that share the folder; the newest."""
 
 _LIBRARY_FOLDERS = ("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/lib/wsl/lib")
 _TEXT_FILES = (
@@ -90,12 +82,9 @@ class CachedProcesses:
 
     def ask(self, question: Question) -> Answer:
         """Return the cached answer, or run the child and cache its answer."""
-        boot = self._view.read_text(_BOOT) if self._view.is_real else None
-        cache = self._folder() if boot else None
-        if not boot or not cache:
-            return self._processes.ask(question)
-        folder = os.path.join(cache, _host(self._view), _digest([boot]))
-        if not _is_safe(cache, folder):
+        has_boot = self._view.is_real and self._view.read_text(_BOOT)
+        folder = self._folder() if has_boot else None
+        if folder is None or unsafe_cache_folder(folder):
             return self._processes.ask(question)
         key = _digest(cache_key_parts(question, self._view))
         path = os.path.join(folder, f"{key}.json")
@@ -109,7 +98,7 @@ class CachedProcesses:
         # The answer may or may not include a change made while the child ran.
         if _digest(cache_key_parts(question, self._view)) == key:
             _write(path, key, question, answer)
-            _sweep(cache, folder)
+            _remove_oldest(folder)
         return answer
 
 
@@ -184,12 +173,6 @@ def _device(path: str) -> str:
     )
 
 
-def _host(view: SystemView) -> str:
-    """Return a name for the machine, so that several may share a folder."""
-    names = (view.read_text("/etc/machine-id"), view.read_text("/proc/sys/kernel/hostname"))
-    return _digest(name or "" for name in names)
-
-
 def _digest(lines: Iterable[str]) -> str:
     import hashlib
 
@@ -215,13 +198,6 @@ def _read(path: str, key: str) -> Answer | None:
     return answer if answer.succeeded else None
 
 
-def _is_safe(top: str, folder: str) -> bool:
-    """Return whether no other user could have written to the folder of a boot."""
-    return unsafe_cache_folder(top) is None and not any(
-        map(unsafe_folder, (os.path.dirname(folder), folder))
-    )
-
-
 def _write(path: str, key: str, question: Question, answer: Answer) -> None:
     """Write an entry, whole or not at all."""
     import json
@@ -242,44 +218,9 @@ def _write(path: str, key: str, question: Question, answer: Answer) -> None:
             raise
 
 
-def _sweep(top: str, current: str) -> None:
-    """Remove this machine's entries of earlier boots, and the oldest ones of this boot.
-
-    Entries of other machines that share the folder are removed after `_MAX_AGE`.
-    """
-    machine_folder = os.path.dirname(current)
-    for folder in _paths_in(machine_folder):
-        if folder != current:
-            _remove(folder)
-    entries = sorted(_paths_in(current), key=_modified, reverse=True)
-    for entry in entries[_MAX_ENTRIES:]:
-        with suppress(OSError):
-            os.unlink(entry)
-    for folder in _paths_in(top):
-        if folder != machine_folder and _modified(folder) < time.time() - _MAX_AGE:
-            for boot in _paths_in(folder):
-                _remove(boot)
-            _remove(folder)
-
-
-def _paths_in(folder: str) -> list[str]:
-    try:
-        return [os.path.join(folder, name) for name in os.listdir(folder)]
-    except OSError:
-        return []
-
-
-def _modified(path: str) -> float:
-    try:
-        return os.lstat(path).st_mtime
-    except OSError:
-        return time.time()
-
-
-def _remove(folder: str) -> None:
-    """Remove a folder of entries; other files in it stay."""
+def _remove_oldest(folder: str) -> None:
+    """Remove the oldest entries, as those from before a restart, beyond the limit."""
     with suppress(OSError):
-        for path in _paths_in(folder):
-            if path.endswith((".json", ".tmp")):
-                os.unlink(path)
-        os.rmdir(folder)
+        paths = [entry.path for entry in os.scandir(folder)]
+        for path in sorted(paths, key=os.path.getmtime, reverse=True)[_MAX_ENTRIES:]:
+            os.unlink(path)
