@@ -16,11 +16,11 @@ from wheelfit.server.messages import (
     redirect_to,
 )
 from wheelfit.server.pages import choose_type, write_project, write_projects
-from wheelfit.sources.repository import Index, Redirect
 from wheelfit_runtime.errors import PolicyRefusal
 
 if TYPE_CHECKING:
     from wheelfit.server.messages import Request
+    from wheelfit.sources.repository import Index
 
 
 _TYPES = {
@@ -85,8 +85,6 @@ class SimpleIndex:
             return Response.text(403, refusal.message)
         if content is None:
             return not_found()
-        if isinstance(content, Redirect):
-            return Response.text(302, "moved", {"location": content.url})
         suffix = f".{name.rpartition('.')[2]}"
         media_type = _TYPES.get(suffix, "application/octet-stream")
         headers = {"content-type": media_type, "cache-control": "no-cache"}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.sources.page import File, ProjectPage
-    from wheelfit.sources.repository import Files, Redirect, Repository
+    from wheelfit.sources.repository import Files, Repository
     from wheelfit.sources.wheel_store import WheelStore
     from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.unpacked import UnpackedWheel
@@ -126,14 +126,14 @@ class ContentFiles:
     may have gigabytes.
     """
 
-    def content(self, filename: str) -> Content | Redirect | None:
+    def content(self, filename: str) -> Content | None:
         """Return the bytes of a listed file, see ``Index``."""
         raise NotImplementedError
 
     def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
         """Return the content of a small file.
 
-        :raises FileProblem: the file is missing, on another server, or too long.
+        :raises FileProblem: the file is missing or too long.
         """
         return self._read_small(file.filename, limit)
 
@@ -178,8 +178,6 @@ class ContentFiles:
         content = self.content(name)
         if content is None:
             raise FileProblem("the listed file is missing", where=name)
-        if not isinstance(content, Content):
-            raise FileProblem("the file is on another server", where=name)
         if content.size > limit:
             raise FileProblem(f"the file has more than {limit} bytes", where=name)
         return b"".join(content.parts(0, content.size))

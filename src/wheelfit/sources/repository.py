@@ -197,13 +197,6 @@ class Content(Struct, frozen=True):
     """Returns the bytes between two positions, in pieces that are read while they are sent."""
 
 
-class Redirect(Struct, frozen=True):
-    """The address of a file on another server."""
-
-    url: str
-    """Absolute ``https:`` or ``http:`` URL, without credentials."""
-
-
 class Index(Repository, Protocol):
     """A repository that can be served.
 
@@ -219,8 +212,8 @@ class Index(Repository, Protocol):
         the page must be written each time.
         """
 
-    def content(self, filename: str) -> Content | Redirect | None:
-        """Return the bytes of a listed file, or their address; None if there is no such file.
+    def content(self, filename: str) -> Content | None:
+        """Return the bytes of a listed file; None if there is no such file.
 
         :param filename: a listed name, or one with ``.metadata`` (PEP 658) or ``.provenance``
             (PEP 740) appended. A client may send anything: the name is compared with known ones and

@@ -12,7 +12,7 @@ from packaging.utils import NormalizedName
 
 from wheelfit.sources.file_readers import ContentFiles
 from wheelfit.sources.page import File, ProjectPage
-from wheelfit.sources.repository import Content, Redirect, content_of, url_of
+from wheelfit.sources.repository import Content, content_of, url_of
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.wheels.archive import WheelArchive
 
@@ -62,7 +62,7 @@ class MemoryIndex(ContentFiles):
 
     def __init__(self, *, stamped: bool = False) -> None:
         self.pages: dict[str, tuple[File, ...]] = {}
-        self.contents: dict[str, Content | Redirect] = {}
+        self.contents: dict[str, Content] = {}
         self.stamped = stamped
         self.error: Exception | None = None
         """What every question raises."""
@@ -117,7 +117,7 @@ class MemoryIndex(ContentFiles):
         """Return the number of files, if pages are stamped."""
         return len(self.pages.get(name, ())) if self.stamped else None
 
-    def content(self, filename: str) -> Content | Redirect | None:
+    def content(self, filename: str) -> Content | None:
         """Return the bytes of a file."""
         self._answer()
         return self.contents.get(filename)

@@ -28,7 +28,7 @@ from wheelfit.server.site.rendering import visible
 from wheelfit.server.site.site import Site
 from wheelfit.server.store.records import RecentUpload
 from wheelfit.sources.page import File
-from wheelfit.sources.repository import Content, Redirect, url_of
+from wheelfit.sources.repository import Content, url_of
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit_runtime.errors import Unreachable
 from wheelfit_runtime.platforms.presets import compose
@@ -853,18 +853,18 @@ class TestFaults:
         assert "linux-x86_64 gets the plain wheel" in answer.text
 
     def test_missing_files(self, tmp_path: Path) -> None:
-        """A missing or external wheel is still listed."""
+        """A missing wheel is still listed."""
         index = MemoryIndex()
         for label in ("v3", None):
             index.add_wheel(build_wheel(tmp_path, "some", "1.0", label=label, document=DOCUMENT))
         index.add_document("some", "some-1.0-variants.json", DOCUMENT)
         for name in list(index.contents):
             if name.endswith((".whl", ".metadata")):
-                index.contents[name] = Redirect("https://elsewhere.example/x")
+                del index.contents[name]
         site = Site(index)
         page = read(site, "/project/some/1.0/")
         assert "needs x86-64-v3" in page.text
-        assert "the file is on another server" in page.text
+        assert "the listed file is missing" in page.text
         answer = read(site, "/project/some/1.0/which/?preset=cpu-x86_64-v3")
         assert "cpu-x86_64-v3 gets v3" in answer.text
         assert "the metadata of the chosen wheel is ignored" in answer.text

@@ -336,21 +336,6 @@ class TestFiles:
         assert one.ask(f"/files/{SMALL}.provenance.metadata").status == 404
         assert {request.path for request in upstream.requests} <= {"/simple/small/"}
 
-    def test_redirects(self, mirror: Opener, upstream: RecordingIndex) -> None:
-        """If so configured, clients are redirected to the upstream's file."""
-        one = mirror(redirect=True)
-        answer = one.ask(f"/files/{SMALL}")
-        assert (answer.status, answer.headers["location"]) == (302, upstream.file_url(SMALL))
-        assert one.kept() == {}
-
-    def test_no_redirect_with_a_login(
-        self, mirror: Opener, upstream: RecordingIndex, wheels: Path
-    ) -> None:
-        """Files of an upstream with a login are passed through."""
-        upstream.faults.login = ("me", "secret")
-        one = mirror(upstream.url_with_login("me", "secret"), redirect=True)
-        assert one.file(SMALL) == (wheels / SMALL).read_bytes()
-
     def test_eviction(self, mirror: Opener, wheels: Path) -> None:
         """Above the limit in bytes the least recently used files are removed."""
         size = (wheels / LARGE).stat().st_size

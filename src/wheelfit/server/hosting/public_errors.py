@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from wheelfit.server.hosting.logs import Log
     from wheelfit.sources.page import ProjectPage
-    from wheelfit.sources.repository import Content, Index, Redirect
+    from wheelfit.sources.repository import Content, Index
 
 
 _Error = TypeVar("_Error", bound="WheelfitError")
@@ -76,7 +76,7 @@ class PublicErrorsIndex(ContentFiles):
         with self._public_errors():
             return self._index.stamp(name)
 
-    def content(self, filename: str) -> Content | Redirect | None:
+    def content(self, filename: str) -> Content | None:
         """Return the bytes of a listed file, or where they are."""
         with self._public_errors():
             return self._index.content(filename)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.sources.page import ProjectPage
-    from wheelfit.sources.repository import Content, Index, Redirect
+    from wheelfit.sources.repository import Content, Index
 
 
 _SUFFIXES = (".metadata", ".provenance")
@@ -94,7 +94,7 @@ class ReadableIndex(ContentFiles):
         """Return a value that stays equal as long as the page of a project does."""
         return self._index.stamp(name) if _may_read(name) else None
 
-    def content(self, filename: str) -> Content | Redirect | None:
+    def content(self, filename: str) -> Content | None:
         """Return the bytes of a listed file, or where they are."""
         base = filename
         for suffix in _SUFFIXES:

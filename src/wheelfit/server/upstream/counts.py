@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 Counted: TypeAlias = Literal[
-    "file hit", "file miss", "file redirect", "file failed",
+    "file hit", "file miss", "file failed",
     "page fetched", "page revalidated", "page missing", "page failed",
     "bytes fetched", "bytes served",
 ]  # fmt: skip

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wheelfit.core.bridges import BridgeFamily
     from wheelfit.server.messages import Request, Response
     from wheelfit.server.upstream.opening import MirroredFamily
-    from wheelfit.sources.repository import Content, Index, Redirect
+    from wheelfit.sources.repository import Content, Index
 
 _FILES = "files"
 """The folder of files in each index; no project of a family has this name."""
@@ -140,7 +140,7 @@ class _FamilyIndex(ContentFiles):
         """Return a stamp that changes with the page."""
         return self._index.stamp(name) if self._family.has_project(name) else None
 
-    def content(self, filename: str) -> Content | Redirect | None:
+    def content(self, filename: str) -> Content | None:
         """Return the bytes of a file."""
         base = filename.removesuffix(".metadata").removesuffix(".provenance")
         name = project_of(base)

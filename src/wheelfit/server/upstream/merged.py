@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.sources.page import ProjectPage
-    from wheelfit.sources.repository import Content, Index, Redirect
+    from wheelfit.sources.repository import Content, Index
 
 
 _SUFFIXES = (".metadata", ".provenance")
@@ -109,7 +109,7 @@ class MergedIndex(ContentFiles):
                 return None
         return None
 
-    def content(self, filename: str) -> Content | Redirect | None:
+    def content(self, filename: str) -> Content | None:
         """Return the bytes of a file, from the owner of its project."""
         suffix = next(filter(filename.endswith, _SUFFIXES), "")
         name = project_of(filename.removesuffix(suffix))

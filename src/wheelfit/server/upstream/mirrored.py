@@ -27,7 +27,7 @@ from wheelfit.sources.cached_pages import Outcome, SharedPages
 from wheelfit.sources.file_readers import ContentFiles
 from wheelfit.sources.memory_cache import MemoryCache
 from wheelfit.sources.page import ACCEPT, NO_HASHES, File, ProjectPage
-from wheelfit.sources.repository import Content, Redirect, content_of, url_of
+from wheelfit.sources.repository import Content, content_of, url_of
 from wheelfit.sources.urls import is_loopback, origin, redact, split_userinfo
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.remote import RangeUnsupported, Suffix
@@ -213,7 +213,7 @@ class MirroredIndex(ContentFiles):
         served_page = self._served_page(name)
         return None if served_page is None else served_page.stamp
 
-    def content(self, filename: str) -> Content | Redirect | None:
+    def content(self, filename: str) -> Content | None:
         """Return the bytes of a file, which come from the upstream if they are not stored yet.
 
         :raises PolicyRefusal: the file is not offered, with the reason.
@@ -260,8 +260,6 @@ class MirroredIndex(ContentFiles):
         content = self.content(filename)
         if content is None:
             raise NetworkError(f"{filename} is listed by the upstream, but missing there")
-        if isinstance(content, Redirect):
-            raise NetworkError(f"{self.name} stores no files: clients get them from the upstream")
         for piece in content.parts(0, content.size):
             on_bytes(len(piece))
         self._pulls.wait_for(filename)
@@ -461,7 +459,7 @@ class MirroredIndex(ContentFiles):
 
     # --- files ----------------------------------------------------------------------
 
-    def _content(self, name: NormalizedName, file: File, suffix: str) -> Content | Redirect | None:
+    def _content(self, name: NormalizedName, file: File, suffix: str) -> Content | None:
         """Return the bytes of a file, or with a suffix those of the file beside it."""
         if suffix == _METADATA:
             return self._metadata(name, file)
@@ -469,9 +467,6 @@ class MirroredIndex(ContentFiles):
             return self._provenance(file)
         if parse_index_file_name(file.filename) is not None:
             return self._document(file)
-        if self._settings.redirect and not self._web.client.user_at(file.url):
-            self.counts.add("file redirect")
-            return Redirect(file.url)
         sha256 = self._digest(file)
         if sha256 is not None:
             size = self._pulled.size(sha256)

@@ -62,8 +62,6 @@ class MirrorSettings:
     """Pythons whose wheels are mirrored, such as ``3.12`` or ``3.13t``; empty: all."""
     platforms: tuple[str, ...] = ()
     """Platforms whose wheels are mirrored, such as ``linux_x86_64``; empty: all."""
-    redirect: bool = False
-    """Redirect clients to the upstream's files instead of storing the files."""
     max_age: float = 60.0
     """Seconds in which a page is served without revalidation."""
     not_found_max_age: float = 60.0
@@ -252,7 +250,7 @@ _READERS: Mapping[str, Callable[[Table, str], Any]] = {
     **dict.fromkeys(
         ("url", "name", "bridge", "cert", "uploaded-prior-to"), lambda table, key: table.string(key)
     ),
-    **dict.fromkeys(("redirect", "list-all"), lambda table, key: table.flag(key)),
+    "list-all": lambda table, key: table.flag(key),
     **dict.fromkeys(
         ("folders", "python", "platforms", "allow", "deny", "hosts", "trusted-hosts"),
         lambda table, key: table.strings(key),
