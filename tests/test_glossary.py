@@ -30,8 +30,8 @@ unreferenced verbose vulnerable
 """
 EVERYDAY = """
 against all back bar by choices count demo depth for from here info init list method name new no
-note notes one only out overwrite pass per pip prior python reason results seconds since size sizes
-than time to until uv wheelfit why yes
+note notes one only out overwrite per pip prior python reason results seconds since size sizes
+than to until uv wheelfit why yes
 """
 PLAIN = {*VERBS.split(), *QUALITIES.split(), *EVERYDAY.split()}
 """Words that are no terms, or programs' names."""

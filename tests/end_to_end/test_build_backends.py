@@ -19,7 +19,6 @@ from programs import run_program
 
 from wheelfit.building.index_file import read_wheel_document
 from wheelfit.core.metadata import to_mapping
-from wheelfit.testing.wheels import build_wheel
 
 pytestmark = [pytest.mark.network, pytest.mark.usefixtures("registry")]
 
@@ -201,9 +200,6 @@ def test_one_build_without_flags(build: Build, tmp_path: Path) -> None:
     [
         pytest.param(["-C", "variant-name=x86_64::level::v3"], "fa7c1393", [""], marks=LONG),
         (["-C", "variant=x86_64::level::v3"], "fa7c1393", ["x86_64 :: level :: v3"]),
-        pytest.param(
-            ["--variant", "v3", "--pass-properties"], "v3", ["x86_64 :: level :: v3"], marks=LONG
-        ),
         pytest.param(["-C", "null-variant"], "null", [""], marks=LONG),
     ],
 )
@@ -250,52 +246,7 @@ SCIKIT_ON = {
 }
 
 
-def test_scikit_build_core_without_its_dependency(build: Build) -> None:
-    """B-18: its dependency is published without a function that it calls, so it is not used."""
+def test_scikit_build_core_with_variants(build: Build) -> None:
+    """B-18: a backend that could build variants builds a plain wheel, which is converted."""
     result = build(SCIKIT_ON, "--variant", "v3")
     assert result["wheels"][0]["method"] == "converted"
-
-
-def test_scikit_build_core_natively(build: Build, tmp_path: Path) -> None:
-    """B-18: with the dependency it builds the variant, whose document is rewritten."""
-    build_wheel(tmp_path / "links", "variantlib", "0.0.9", files=VARIANTLIB)
-    result = build(SCIKIT_ON, "--variant", "v3", "--plain", "--find-links", tmp_path / "links")
-    wheels = by_label(result)
-    assert {label: wheel["method"] for label, wheel in wheels.items()} == {
-        None: "plain",
-        "v3": "native",
-    }
-    document = to_mapping(read_wheel_document(Path(wheels["v3"]["path"])))
-    assert document["$schema"] == "https://variants-schema.wheelnext.dev/peps/850/v0.2.0.json"
-    assert document["providers"] == {"x86_64": {"requires": ["x86-64-variant-provider<1"]}}
-
-
-VARIANTLIB = {
-    "variantlib/__init__.py": "",
-    "variantlib/errors.py": "class ValidationError(ValueError):\n    pass\n",
-    "variantlib/models/__init__.py": "",
-    "variantlib/models/variant.py": """
-class VariantProperty(tuple):
-    @classmethod
-    def from_str(cls, text):
-        return cls(part.strip() for part in text.split("::"))
-class VariantDescription(list):
-    pass
-""",
-    "variantlib/pyproject_toml.py": "class VariantPyProjectToml(dict):\n    pass\n",
-    "variantlib/api.py": """
-import json
-def get_variant_label(variant, label):
-    return label or "null"
-def make_variant_dist_info(variant, *, variant_info, variant_label):
-    found = {}
-    for namespace, feature, value in variant:
-        found.setdefault(namespace, {}).setdefault(feature, []).append(value)
-    return json.dumps({
-        "$schema": "https://variants-schema.wheelnext.dev/v0.0.3.json",
-        "default-priorities": {"namespace": ["x86_64"]},
-        "providers": {"x86_64": {"requires": ["x86-64-variant-provider"], "install-time": True}},
-        "variants": {variant_label: found},
-    })
-""",
-}

@@ -117,7 +117,6 @@ def order_digest(
         "environment": dict(recipe.environment),
         "flags": [recipe.flags, recipe.further_flags, recipe.pass_properties],
         "kind": order.kind,
-        "dialect": order.dialect,
         "providers": repr(dict(order.providers)),
         "ask": order.ask_plugins,
         "epoch": order.epoch,

@@ -7,7 +7,6 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
-from wheelfit.building.front_end.backend_settings import DIALECTS
 from wheelfit.building.front_end.build_orders import BuildOrder, check_together, orders_for
 from wheelfit.building.front_end.building import ProjectBuilder
 from wheelfit.building.front_end.comparison import compare_with_plain
@@ -84,11 +83,7 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
     """
     environ, reporter = context.environ, context.reporter
     variants, settings, pass_properties = _requested_variants(request)
-    option_recipe = Recipe(
-        settings,
-        flags=request.flags,
-        pass_properties=request.pass_properties or pass_properties or None,
-    )
+    option_recipe = Recipe(settings, flags=request.flags, pass_properties=pass_properties)
     with scratch_folder() as scratch:
         providers = dict(map(parse_provider, request.namespace_providers))
         source = open_source(request.project, scratch, providers)
@@ -101,7 +96,7 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
         recipes = read_recipes(source.pyproject, where=source.where)
         labels = None if source.table is None else source.table.variants
         choices = choose_wheels(variants, labels, has_all=request.all, plain=request.plain)
-        order = _order(request, environ, request.dialect or recipes.dialect)
+        order = _order(request, environ)
         order = replace(
             order, dependencies=recipes.dependencies, repair=request.repair or recipes.repair
         )
@@ -235,20 +230,13 @@ def _requested_variants(request: BuildRequest) -> tuple[list[VariantRequest], Co
     return variants, other_settings, pass_properties
 
 
-def _order(request: BuildRequest, environ: Mapping[str, str], dialect: str) -> BuildOrder:
+def _order(request: BuildRequest, environ: Mapping[str, str]) -> BuildOrder:
     """Return the fields that all orders have in common."""
-    if dialect not in ("auto", "none", *DIALECTS):
-        raise UsageError(
-            f"unknown dialect {dialect!r}",
-            where="--dialect",
-            hint=f"known: auto, none, {', '.join(DIALECTS)}",
-        )
     return BuildOrder(
         request.project,
         (),
         Recipe(),
         kind="editable" if request.is_editable else "wheel",
-        dialect=dialect,
         providers=dict(map(parse_provider, request.namespace_providers)),
         ask_plugins=request.ask_plugins,
         deadline=request.plugin_timeout,

@@ -49,8 +49,6 @@ class BuildRequest(
     folder: str = "dist"
     flags: bool | None = None
     repair: str | None = None
-    pass_properties: bool | None = None
-    dialect: str | None = None
     namespace_providers: tuple[str, ...] = ()
     ask_plugins: bool = False
     only_python: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""``wheelfit build``: variants, sources, providers, recipes, dialects and results."""
+"""``wheelfit build``: variants, sources, providers, recipes, backends and results."""
 
 from __future__ import annotations
 
@@ -49,37 +49,6 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
     return write(folder, STEM + "-py3-none-any.whl", files)
 """
 """Counts how often it builds, and writes down what it was told."""
-VARIANT_BACKEND = '''
-"""Stands for forks that no registry has: it hears the settings that they hear, and writes metadata
-of the old kind that variantlib wrote for them."""
-def texts(settings, *keys):
-    found = []
-    for key in keys:
-        value = (settings or {}).get(key, [])
-        found += [value] if isinstance(value, str) else value
-    return found
-
-def build_wheel(folder, config_settings=None, metadata_directory=None):
-    properties = texts(config_settings, "variant", "variant-name", "variant-property")
-    label = (texts(config_settings, "variant-label") or ["null"])[0]
-    text = f"SETTINGS = {config_settings!r}\\nHANDED = {texts(config_settings, 'variant')!r}\\n"
-    files = {NAME.replace("-", "_") + "/__init__.py": text, **records()}
-    if not properties and "null-variant" not in (config_settings or {}):
-        return write(folder, STEM + "-py3-none-any.whl", files)
-    variant = {}
-    for one in properties:
-        namespace, feature, value = one.split(" :: ")
-        variant.setdefault(namespace, {}).setdefault(feature, []).append(value)
-    files[INFO + "/variant.json"] = json.dumps({
-        "$schema": "https://variants-schema.wheelnext.dev/v0.0.2.json",
-        "default-priorities": {"namespace": ["x86_64", "blas"]},
-        "providers": {"x86_64": {"requires": ["x86-64-variant-provider"]},
-                      "blas": {"requires": ["blas-provider"]}},
-        "variants": {label: variant},
-    })
-    return write(folder, STEM + "-py3-none-any-" + label + ".whl", files)
-'''
-
 MORE_FLAGS = '[tool.wheelfit.build.variants.good]\nflags = ["-O3"]\n'
 EMPTY = """def build_wheel(folder, *a, **k):
     name = STEM + "-py3-none-any.whl"
@@ -123,13 +92,7 @@ class Builder:
 
     def rename_backend(self, module: str, project: Path) -> None:
         """Rename the backend of a project to a given module."""
-        path = project.joinpath(*module.split(".")).with_suffix(".py")
-        path.parent.mkdir(exist_ok=True)
-        text = (project / "own_backend.py").read_text()
-        if "." in module:
-            text = text.replace("os.path.abspath(__file__)", "os.path.dirname(__file__)")
-        path.write_text(text)
-        (project / "own_backend.py").unlink()
+        (project / "own_backend.py").rename(project / f"{module}.py")
         settings = project / "pyproject.toml"
         settings.write_text(settings.read_text().replace('"own_backend"', f'"{module}"'))
 
@@ -224,10 +187,11 @@ class TestSelection:
             (["--variant", "null"], "null"),
             (["-C", "null-variant"], "null"),
             (["-C", "variant-label=null"], "null"),
+            (["-C", "variant-label=v3_mkl"], "v3_mkl"),
         ],
     )
     def test_label_of_the_wheel(self, builder: Builder, words: list[str], label: str) -> None:
-        """A-33, A-34, B-19: A label is derived, given or null, by options as by config settings."""
+        """A-33, A-34, B-11, B-19: A label is derived, given or null, by options and settings."""
         builder.project()
         builder.build(*words)
         assert builder.names() == {f"-{label}"}
@@ -255,7 +219,6 @@ class TestSelection:
             (["--variant", "a", "--variant", "b", "--property", "x::y::z"], "2 labels"),
             (["--variant", "v3", "-C", "variant-label=v3"], "by the config setting variant-label"),
             (["--editable", "--all"], "an editable wheel is built alone"),
-            (["--dialect", "latin"], "unknown dialect 'latin'"),
             (["--provider", "x"], "wheelfit knows no provider for x"),
             (["--provider", "nvidia"], "is for projects without a [variant] table"),
         ],
@@ -572,7 +535,6 @@ config-settings = { every = "yes", which = "all" }
 environment = { BLAS = "none" }
 [tool.wheelfit.build.variants.v3_mkl]
 flags = true
-pass-properties = false
 config-settings = { which = ["mkl", "v3"] }
 environment = { BLAS = "mkl" }
 """
@@ -598,11 +560,9 @@ environment = { BLAS = "mkl" }
         table = """
 [tool.wheelfit.build]
 flags = 3
-dialect = "latin"
 speed = "high"
 [tool.wheelfit.build.variants."No Label"]
 [tool.wheelfit.build.variants.v3]
-pass-properties = "yes"
 environment = { A = 1, "B=C" = "x" }
 config-settings = { a = [1], variant-name = "x" }
 """
@@ -611,7 +571,7 @@ config-settings = { a = [1], variant-name = "x" }
         assert result.error["code"] == "invalid-project"
         paths = {fault["path"] for fault in result.error["faults"]}
         assert {path.removeprefix("tool.wheelfit.build") for path in paths} == {
-            ".flags", ".dialect", ".speed", '.variants["No Label"]', ".variants.v3.pass-properties",
+            ".flags", ".speed", '.variants["No Label"]',
             ".variants.v3.environment.A", '.variants.v3.environment["B=C"]',
             ".variants.v3.config-settings.a[0]", ".variants.v3.config-settings.variant-name",
         }  # fmt: skip
@@ -638,67 +598,15 @@ config-settings = { a = [1], variant-name = "x" }
         assert builder.count() == 0
 
 
-class TestDialects:
-    """Backends that build variants themselves, replaced by small backends with their names."""
-
-    def settings_of(self, builder: Builder, module: str, *words: str) -> dict[str, Any]:
-        """Return the config settings that a backend of this name received for variant v3."""
-        builder.rename_backend(module, builder.project(backend=VARIANT_BACKEND))
-        result = builder.build("--variant", "v3", *words)
-        assert "as a variant" in result.out
-        assert "converting its document of layout L2" in result.err
-        assert builder.document("v3")["$schema"].endswith("/peps/850/v0.2.0.json")
-        assert builder.document("v3")["providers"]["blas"] == {
-            "static-properties": {"library": ["openblas", "mkl"]}
-        }
-        found: dict[str, Any] = builder.module("v3")["SETTINGS"]
-        return found
-
-    def test_dialect_of_meson_python(self, builder: Builder) -> None:
-        """The fork of meson-python has two names for properties, one of them for Meson (A-33)."""
-        settings = self.settings_of(builder, "mesonpy")
-        assert settings == {"variant-name": ["x86_64 :: level :: v3"], "variant-label": "v3"}
-        builder.build("-C", "variant=x86_64::level::v3", "-C", "variant-label=v3", "-C", "a=b")
-        settings = builder.module("v3")["SETTINGS"]
-        assert settings == {
-            "a": "b", "variant": ["x86_64 :: level :: v3"], "variant-label": "v3"
-        }  # fmt: skip
-        builder.build("--all")
-        assert builder.names() == {"", "-null", "-v3", "-v3_mkl"}
-        assert builder.module("null")["SETTINGS"] == {"null-variant": "true"}
-        assert not builder.module(None)["SETTINGS"]
-
-    def test_dialect_of_hatchling(self, builder: Builder) -> None:
-        """The fork of hatchling has another name for properties, and none for the null variant."""
-        settings = self.settings_of(builder, "hatchling.build")
-        assert settings == {"variant-property": ["x86_64 :: level :: v3"], "variant-label": "v3"}
-        result = builder.build("--null")
-        assert "has no setting for variant null" in result.err
-        assert "converted" in result.out
-
-    def test_draft_dialect(self, builder: Builder) -> None:
-        """B-11: the interface of the draft selects by label, and must be configured."""
-        backend = """
-def build_wheel(folder, config_settings=None, metadata_directory=None, inner=build_wheel):
-    assert config_settings == {"variant-label": "v3"}
-    return inner(folder, {"variant-label": "v3", "variant-name": "x86_64 :: level :: v3"})
-"""
-        builder.project(
-            TABLE + '[tool.wheelfit.build]\ndialect = "draft"\n', VARIANT_BACKEND + backend
-        )
-        assert "as a variant" in builder.build("--variant", "v3").out
+class TestBackends:
+    """Backends, some of which know variants."""
 
     def test_released_backend(self, builder: Builder) -> None:
-        """B-17: the name of a backend does not imply that it builds variants."""
+        """B-17: a backend that is known by name gets no settings for variants."""
         builder.rename_backend("mesonpy", builder.project())
         result = builder.build("--variant", "v3")
         assert "converted from a plain wheel" in result.out
         assert not builder.module("v3")["SETTINGS"]
-
-    def test_dialect_none(self, builder: Builder) -> None:
-        """With ``--dialect none`` a backend that builds variants gets no variant settings."""
-        builder.rename_backend("mesonpy", builder.project(backend=VARIANT_BACKEND))
-        assert "converted" in builder.build("--variant", "v3", "--dialect", "none").out
 
     def test_properties_for_meson(self, builder: Builder) -> None:
         """A-33: Meson gets the properties as an option, with any released backend."""
@@ -708,45 +616,20 @@ def build_wheel(folder, config_settings=None, metadata_directory=None, inner=bui
         assert builder.module("fa7c1393")["SETTINGS"] == {
             "setup-args": ["-Da=b", "-Dvariant=['x86_64 :: level :: v3']"]
         }
-        builder.build("--all", "--pass-properties")
-        assert builder.module("null")["SETTINGS"] == {"setup-args": ["-Dvariant=[]"]}
-        assert not builder.module(None)["SETTINGS"]
 
     def test_properties_for_other_backends(self, builder: Builder) -> None:
-        """--pass-properties is an error with other backends; nothing is built."""
+        """Properties for the build system are an error with other backends; nothing is built."""
         builder.project()
-        result = builder.build("--variant", "v3", "--pass-properties", code=1)
+        result = builder.build("-C", "variant=x86_64::level::v3", code=1)
         assert "cannot pass properties to a build system" in result.err
         assert builder.count() == 0
 
-    @pytest.mark.parametrize(
-        ("backend", "message"),
-        [
-            ("label = 'v3'; properties = []; config_settings = {}", "built a plain wheel"),
-            ("properties = ['x86_64 :: level :: v4']", "built another variant"),
-        ],
-    )
-    def test_backend_builds_something_else(
-        self, builder: Builder, backend: str, message: str
-    ) -> None:
-        """B-18: A wheel that is not the requested variant is an error."""
-        start = "    label = (texts"
-        builder.rename_backend(
-            "mesonpy",
-            builder.project(backend=VARIANT_BACKEND.replace(start, f"    {backend}\n{start}")),
-        )
-        assert message in builder.build("--variant", "v3", code=1).err
-        assert not builder.dist.exists()
-
     def test_backend_builds_an_unrequested_variant(self, builder: Builder) -> None:
         """B-10: A variant in place of a plain wheel is an error."""
-        backend = (
-            VARIANT_BACKEND
-            + """
-def build_wheel(folder, config_settings=None, metadata_directory=None, inner=build_wheel):
-    return inner(folder, {"null-variant": ""})
+        backend = """
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    return write(folder, STEM + "-py3-none-any-null.whl", records())
 """
-        )
         builder.project(backend=backend)
         assert "built variant null instead of a plain wheel" in builder.build(code=1).err
 

@@ -1,4 +1,4 @@
-"""The build backend of an environment, and whether it can build variants."""
+"""The build backend, the compiler and some packages of a build environment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.building.front_end.backend_settings import REFERENCE_LIBRARY, BackendSettings
 from wheelfit.building.front_end.isolated import __path__ as _scripts
 from wheelfit.building.front_end.toolchains.inputs import Compiler
 from wheelfit.errors import BuildFailed
@@ -32,28 +31,18 @@ class BuildEnvironmentContents:
 
     backend: str
     """Name and version of the backend's distribution; the name of its module if unknown."""
-    supports_variants: bool
-    """Whether the source of the backend mentions the library that writes variant wheels."""
-    has_called_function: bool
-    """Whether the function that the backend calls for variants exists; True if it calls none."""
     packages: Mapping[str, str | None] = field(hash=False)
     """Versions of the requested packages."""
     compiler: Compiler = Compiler()
 
 
 def examine_environment(
-    environment: BuildEnvironment,
-    source: Source,
-    dialect: BackendSettings | None,
-    packages: Iterable[str],
+    environment: BuildEnvironment, source: Source, packages: Iterable[str]
 ) -> BuildEnvironmentContents:
     """Examine an environment without importing anything of the project or its backend."""
-    called_function = None if dialect is None else dialect.called_function
     question = {
         "backend": source.backend,
         "path": source.backend_path,
-        "library": None if dialect is None else REFERENCE_LIBRARY,
-        "function": called_function,
         "packages": list(packages),
     }
     # The scripts are files of a package; its `__path__` has one entry.
@@ -83,8 +72,6 @@ def examine_environment(
     name, version = contents["backend"]
     return BuildEnvironmentContents(
         f"{canonicalize_name(name)} {version}" if version else name,
-        supports_variants=contents["mentions_library"],
-        has_called_function=called_function is None or contents["has_function"],
         packages=contents["packages"],
         compiler=Compiler(contents["compiler"]["CC"], contents["compiler"]["CFLAGS"]),
     )

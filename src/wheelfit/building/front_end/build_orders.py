@@ -33,13 +33,9 @@ class BuildOrder:
     project: Path
     """The folder of the project, or an archive of it."""
     choices: tuple[WheelToBuild, ...]
-    """The wheels; a single build is enough for all, unless the backend itself builds variants."""
+    """The wheels, all made from a single build."""
     recipe: Recipe
     kind: DistributionKind = "wheel"
-    dialect: str = "auto"
-    """How variants are requested from the backend: a name of `DIALECTS`; ``auto``: by the installed
-    backend; ``none``: plain builds only.
-    """
     providers: Mapping[str, TableProvider] = field(default_factory=dict, hash=False)
     """By namespace, for projects without a ``[variant]`` table (B-8)."""
     ask_plugins: bool = False

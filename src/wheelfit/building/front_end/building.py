@@ -14,12 +14,6 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
-from wheelfit.building.front_end.backend_settings import (
-    DIALECTS,
-    dialect_of,
-    meson_argument,
-    with_separate_objects,
-)
 from wheelfit.building.front_end.build_environment import examine_environment
 from wheelfit.building.front_end.build_orders import BuildOrder, BuiltWheel, TunedParts
 from wheelfit.building.front_end.finishing import (
@@ -35,6 +29,7 @@ from wheelfit.building.front_end.flags import (
     notes_on_packager_flags,
     with_flags,
 )
+from wheelfit.building.front_end.separate_objects import with_separate_objects
 from wheelfit.building.front_end.source import Source, open_source
 from wheelfit.building.front_end.toolchains.c_family import with_mapped_folder
 from wheelfit.building.front_end.toolchains.go import GO
@@ -48,7 +43,6 @@ from wheelfit.core.properties import EMPTY, PropertySet
 from wheelfit.errors import BuildFailed
 from wheelfit.projects.backend import Backend, BackendProcesses, BuildEnvironment, ConfigSettings
 from wheelfit.wheels.binaries.optimisation import require_readers
-from wheelfit.wheels.conversion import CURRENT_LAYOUT
 from wheelfit.wheels.record import sha256_of_file
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, InvalidDocument, os_reason
 from wheelfit_runtime.wording import listed
@@ -56,7 +50,6 @@ from wheelfit_runtime.wording import listed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from wheelfit.building.front_end.backend_settings import BackendSettings
     from wheelfit.building.front_end.build_environment import BuildEnvironmentContents
     from wheelfit.building.front_end.finishing import BackendWheel
     from wheelfit.building.front_end.recipes import Recipe
@@ -86,7 +79,7 @@ class ProjectBuilder:
 
         :raises BuildFailed: the backend failed, or built another wheel than requested.
         :raises FileProblem: there is no project, or not enough space.
-        :raises InvalidConfiguration: the backend has no settings for the order, or the project has
+        :raises InvalidConfiguration: the build system cannot get the properties, or the project has
             no table to make a variant from.
         :raises InvalidDocument: a variant is invalid, or unknown to a provider; nothing was built.
         :raises NeedsExtra: compilers get flags, and the packages that compare their code are not
@@ -138,7 +131,7 @@ class _OpenOrder:
     """Requirements besides those of the backend."""
 
     def wheels(self) -> tuple[BuiltWheel, ...]:
-        """Build the wheels, one or several by one run of the backend."""
+        """Build a plain wheel, and make each wheel of the order from it."""
         order = self.order
         variants = [choice for choice in order.choices if choice.label is not None]
         namespaces = sorted(
@@ -170,11 +163,11 @@ class _OpenOrder:
                 note=self.builder.report,
             )
             documents = self._documents(answers)  # all, before anything is built
-        built = self._build_all(environment, contents)
+        raw = self._build_plain(environment, contents)
         return tuple(
             self._finish(
                 choice,
-                *built[choice],
+                raw,
                 documents.get(choice),
                 answers,
                 contents,
@@ -209,9 +202,7 @@ class _OpenOrder:
     def _examine(self, environment: BuildEnvironment) -> BuildEnvironmentContents:
         table = self.source.table
         names = () if table is None else plugin_names(table)
-        return examine_environment(
-            environment, self.source, self._requested_dialect(), {*BUILD_SYSTEMS, *names}
-        )
+        return examine_environment(environment, self.source, {*BUILD_SYSTEMS, *names})
 
     def _documents(self, answers: ProviderAnswers) -> dict[WheelToBuild, VariantDocument]:
         """Return the document of each variant."""
@@ -229,102 +220,11 @@ class _OpenOrder:
                 raise
         return documents
 
-    def _build_all(
-        self, environment: BuildEnvironment, contents: BuildEnvironmentContents
-    ) -> dict[WheelToBuild, tuple[BackendWheel, str]]:
-        """Build each wheel, and return it with the method: native, plain or converted."""
-        choices = self.order.choices
-        has_variants = any(wheel.label is not None for wheel in choices)
-        dialect = self._dialect(contents) if has_variants else None
-        builds: dict[WheelToBuild, tuple[BackendWheel, str]] = {}
-        to_convert: list[WheelToBuild] = []
-        pass_properties = bool(self.order.recipe.pass_properties)
-        for choice in choices:
-            raw = None
-            if dialect is not None and choice.label is not None:
-                settings = dialect.settings(choice, pass_properties=pass_properties)
-                if settings is None:
-                    self.builder.report(f"{contents.backend} has no setting for {choice}")
-                else:
-                    raw = self._build_natively(
-                        self._new_environment(), contents, dialect, choice, settings
-                    )
-            if raw is None:
-                to_convert.append(choice)
-            else:
-                builds[choice] = raw, "native"
-        if to_convert:
-            raw = self._build_plain(environment, contents, to_convert)
-            builds |= {
-                choice: (raw, "plain" if choice.label is None else "converted")
-                for choice in to_convert
-            }
-        return builds
-
-    def _requested_dialect(self) -> BackendSettings | None:
-        if self.order.dialect == "auto":
-            return dialect_of(self.source.backend)
-        return DIALECTS.get(self.order.dialect)
-
-    def _dialect(self, contents: BuildEnvironmentContents) -> BackendSettings | None:
-        """Return the backend's settings for variants; None: it cannot build variants (B-17)."""
-        dialect = self._requested_dialect()
-        if dialect is None or self.order.dialect != "auto":
-            return dialect
-        if not contents.supports_variants:
-            return None
-        if not dialect.is_switched_on(self.source, self.order.recipe.config_settings):
-            switch = ".".join(dialect.switch)
-            self.builder.report(f"{contents.backend} builds variants only where {switch} = true")
-            return None
-        return dialect
-
-    def _build_natively(
-        self,
-        environment: BuildEnvironment,
-        contents: BuildEnvironmentContents,
-        dialect: BackendSettings,
-        choice: WheelToBuild,
-        variant_settings: ConfigSettings,
-    ) -> BackendWheel | None:
-        """Build a variant by the backend itself; None: a function it calls is missing."""
-        recipe = self.order.recipe
-        settings = {**recipe.config_settings, **variant_settings}
-        inputs = self._inputs(settings, choice.properties, environment, contents)
-        self._prepare(environment, inputs)
-        if (
-            dialect.called_function is not None
-            and not self._examine(environment).has_called_function
-        ):
-            module, _ = dialect.called_function
-            self.builder.report(
-                f"{contents.backend} cannot build variants: {module} lacks a function that it calls"
-            )
-            return None
-        settings_text = " ".join(f"{key}={value}" for key, value in variant_settings.items())
-        self.builder.report(f"building {choice} with {contents.backend}: {settings_text}")
-        raw = self._complete(*self._run(environment, inputs), choice)
-        hint = "--dialect none builds a plain wheel and converts it"
-        if raw.document is None or raw.label is None:
-            message = f"{contents.backend} built a plain wheel instead of {choice}"
-            raise BuildFailed(message, where=raw.path.name, hint=hint)
-        properties = raw.document.properties(raw.label)
-        if properties != choice.properties:
-            message = f"{contents.backend} built another variant instead of {choice}"
-            note = f"requested: {choice.properties or 'nothing'}\nbuilt: {properties or 'nothing'}"
-            raise BuildFailed(message, where=raw.path.name, note=note, hint=hint)
-        if raw.document.layout != CURRENT_LAYOUT:
-            self.builder.report(f"converting its document of layout {raw.document.layout}")
-        return raw
-
     def _build_plain(
-        self,
-        environment: BuildEnvironment,
-        contents: BuildEnvironmentContents,
-        choices: list[WheelToBuild],
+        self, environment: BuildEnvironment, contents: BuildEnvironmentContents
     ) -> BackendWheel:
-        """Build a plain wheel, from which several wheels are made."""
-        recipe = self.order.recipe
+        """Build a plain wheel, from which the wheels of the order are made (B-17)."""
+        choices, recipe = self.order.choices, self.order.recipe
         settings = dict(recipe.config_settings)
         properties = choices[0].properties  # those of an order with flags are all equal
         if recipe.pass_properties and any(choice.label is not None for choice in choices):
@@ -335,12 +235,13 @@ class _OpenOrder:
                 )
             setup_args = settings.get("setup-args", [])
             setup_args = [setup_args] if isinstance(setup_args, str) else list(setup_args)
-            settings["setup-args"] = [*setup_args, meson_argument(properties)]
+            listed_properties = ", ".join(f"'{property_}'" for property_ in properties)
+            settings["setup-args"] = [*setup_args, f"-Dvariant=[{listed_properties}]"]
         purpose = "" if len(choices) == 1 else f" for {len(choices)} wheels"
         self.builder.report(f"building a plain wheel{purpose} with {contents.backend}")
         inputs = self._inputs(settings, properties, environment, contents)
         self._prepare(environment, inputs)
-        raw = self._complete(*self._run(environment, inputs), choices[0])
+        raw = self._complete(*self._run(environment, inputs), properties)
         if raw.label is not None:
             raise BuildFailed(  # B-10
                 f"{contents.backend} built variant {raw.label} instead of a plain wheel",
@@ -349,11 +250,11 @@ class _OpenOrder:
             )
         return raw
 
-    def _complete(self, path: Path, log: Path, choice: WheelToBuild) -> BackendWheel:
+    def _complete(self, path: Path, log: Path, properties: PropertySet) -> BackendWheel:
         """Repair a built wheel, and add the configured dependencies and ABI exports."""
         raw = read_built_wheel(path, self.source.name)
         if self.order.recipe.flags:
-            flags = RUST.words(choice.properties, {})
+            flags = RUST.words(properties, {})
             raw = replace(raw, crates=compiled_crates(log.read_text("utf-8", "replace"), flags))
         self._check_release(raw)
         order = self.order
@@ -454,7 +355,6 @@ class _OpenOrder:
         self,
         choice: WheelToBuild,
         raw: BackendWheel,
-        method: str,
         document: VariantDocument | None,
         answers: ProviderAnswers | None,
         contents: BuildEnvironmentContents,
@@ -475,7 +375,7 @@ class _OpenOrder:
             path,
             choice.label,
             choice.properties,
-            method,
+            "plain" if choice.label is None else "converted",
             contents.backend,
             (*derived, *(order.recipe.further_flags or ())),
             {} if answers is None else answers.validators(choice.properties),

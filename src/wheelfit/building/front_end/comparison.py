@@ -61,9 +61,7 @@ def compare_with_plain(
     for order, wheels in built:
         for wheel in wheels:
             is_variant = wheel.label is not None and order.kind == "wheel"
-            # A backend that builds variants itself ("native") chooses flags that the order does not
-            # have, so equal orders do not mean equal code.
-            is_alike = wheel.method != "native" and compiles_alike(order, plain_order)
+            is_alike = compiles_alike(order, plain_order)
             if not is_variant or is_alike or wheel.content in compared:
                 continue
             if not _has_binaries(wheel.path):

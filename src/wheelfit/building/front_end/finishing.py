@@ -15,7 +15,6 @@ from wheelfit.core.abi_exports import FILE as EXPORTS_FILE
 from wheelfit.core.abi_exports import AbiExports, write_abi_exports
 from wheelfit.core.core_metadata import edit_metadata, read_metadata, without_variant_markers
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.core.markers import VariantContext
 from wheelfit.errors import BuildFailed, InvalidFilename, NeedsExtra
 from wheelfit.wheels.archive import WheelArchive
@@ -43,9 +42,8 @@ class BackendWheel:
     """A wheel that a backend built."""
 
     path: Path
-    document: VariantDocument | None
-    """Its variant document; None: it is plain."""
     label: str | None
+    """Its label; None: it is plain."""
     content: str
     """A digest of all its files without dist-info."""
     crates: CompiledCrates | None = None
@@ -63,10 +61,6 @@ def read_built_wheel(path: Path, name: str) -> BackendWheel:
             for row in sorted(archive.record.rows, key=lambda row: row.path):
                 if not row.path.startswith(info):
                     digest.update(f"{row.path}\0{row.hash}\0".encode())
-            document = None
-            if filename.label is not None:
-                data = archive.variant_document()
-                document = read_wheel_document(data, filename.label, where=path.name)
     except (InvalidFilename, IntegrityError) as error:
         raise BuildFailed(
             f"the backend built an invalid wheel of {name}: {error.message}",
@@ -74,7 +68,7 @@ def read_built_wheel(path: Path, name: str) -> BackendWheel:
             note=error.note,
             hint="report it to the maintainers of its build backend",
         ) from None
-    return BackendWheel(path, document, filename.label, digest.hexdigest())
+    return BackendWheel(path, filename.label, digest.hexdigest())
 
 
 def with_dependencies(

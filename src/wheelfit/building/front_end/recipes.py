@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.building.front_end.backend_settings import DIALECTS
 from wheelfit.building.repack.edits import check_dependency
 from wheelfit.core.labels import Label, is_label
 from wheelfit.core.table_reader import FaultList, Table, section
@@ -18,7 +17,7 @@ from wheelfit_runtime.errors import InvalidDocument
 if TYPE_CHECKING:
     from wheelfit.projects.backend import ConfigSettings
 
-_KEYS = ("config-settings", "environment", "flags", "pass-properties")
+_KEYS = ("config-settings", "environment", "flags")
 _HOOK = ("backend", "backend-path")
 """Keys that `wheelfit.backend` reads instead."""
 _TOP = ("tool", "wheelfit", "build")
@@ -35,8 +34,8 @@ class Recipe:
     """Whether compilers get the flags that follow from the properties (B-26); None: not set."""
     further_flags: tuple[str, ...] | None = None
     """Further flags for C and C++; None: not set."""
-    pass_properties: bool | None = None
-    """Whether the build system gets the properties too; None: not set."""
+    pass_properties: bool = False
+    """Whether the build system gets the properties too."""
 
     def overridden_by(self, other: Recipe) -> Recipe:
         """Return this recipe extended and overridden by another."""
@@ -45,7 +44,7 @@ class Recipe:
             {**self.environment, **other.environment},
             self.flags if other.flags is None else other.flags,
             self.further_flags if other.further_flags is None else other.further_flags,
-            self.pass_properties if other.pass_properties is None else other.pass_properties,
+            self.pass_properties or other.pass_properties,
         )
 
 
@@ -56,8 +55,6 @@ class Recipes:
     every: Recipe = Recipe()
     plain: Recipe = Recipe()
     variants: Mapping[Label, Recipe] = field(default_factory=dict, hash=False)
-    dialect: str = "auto"
-    """The backend whose config settings request a variant; ``auto``: that of the project."""
     dependencies: tuple[str, ...] = ()
     """Further dependencies of every wheel; their markers may use variants, which few backends
     accept.
@@ -89,10 +86,7 @@ def read_recipes(pyproject: Mapping[str, Any], *, where: str = "pyproject.toml")
 
 
 def _recipes(table: Table) -> Recipes:
-    table.only(*_KEYS, "dependencies", "dialect", "plain", "repair", "variants", *_HOOK)
-    dialect = table.content.get("dialect", "auto")
-    if dialect not in ("auto", "none", *DIALECTS):
-        table.must_be(f"one of {', '.join(['auto', 'none', *DIALECTS])}", dialect, "dialect")
+    table.only(*_KEYS, "dependencies", "plain", "repair", "variants", *_HOOK)
     variants = table.named("variants")
     labels = table.content.get("variants", {})
     for label in labels if isinstance(labels, Mapping) else ():
@@ -106,7 +100,6 @@ def _recipes(table: Table) -> Recipes:
         _recipe(table),
         _recipe(plain),
         {Label(label): _recipe(recipe) for label, recipe in variants.items()},
-        str(dialect),
         tuple(table.each("dependencies", check_dependency, rule="F-109")),
         table.string("repair") if "repair" in table else None,
     )
@@ -119,7 +112,6 @@ def _recipe(table: Table) -> Recipe:
         _environment(table.table("environment")),
         flags if isinstance(flags, bool) else None,
         None if flags is None or isinstance(flags, bool) else _flags(table),
-        table.flag("pass-properties") if "pass-properties" in table else None,
     )
 
 

@@ -76,11 +76,7 @@ def _test_machine(result: WheelResult) -> str:
 
 
 def _build_details(wheel: BuiltWheel) -> str:
-    descriptions = {
-        "converted": f"converted from a plain wheel of {wheel.backend}",
-        "native": f"built by {wheel.backend} as a variant",
-    }
-    parts = [descriptions[wheel.method]]
+    parts = [f"converted from a plain wheel of {wheel.backend}"]
     if wheel.flags:
         parts.append(" ".join(wheel.flags))
     parts += [

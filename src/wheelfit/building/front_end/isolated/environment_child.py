@@ -9,7 +9,6 @@ import importlib.util
 import json
 import sys
 import sysconfig
-from pathlib import Path
 
 
 def main() -> None:
@@ -17,43 +16,20 @@ def main() -> None:
     question = json.loads(sys.argv[1])
     sys.path[:0] = question["path"]
     top = question["backend"].partition(".")[0]
-    library, function = question["library"], question["function"]
-    paths = _paths(top)
     answer = {
-        "backend": _distribution(top) if paths else None,
-        "mentions_library": bool(library) and any(_mentions(path, library) for path in paths),
-        "has_function": bool(function) and _defines(*function),
+        "backend": _distribution(top) if _is_installed(top) else None,
         "packages": {name: _version(name) for name in question["packages"]},
         "compiler": {name: sysconfig.get_config_var(name) or "" for name in ("CC", "CFLAGS")},
     }
     sys.stdout.write(json.dumps(answer))
 
 
-def _paths(top: str) -> "list[Path]":
-    """Return the paths of a package; a single module is a file."""
+def _is_installed(top: str) -> bool:
+    """Return whether there is a package or module of this name."""
     try:
-        spec = importlib.util.find_spec(top)
+        return importlib.util.find_spec(top) is not None
     except (ImportError, ValueError):
-        return []
-    if spec is None:
-        return []
-    return [Path(location) for location in spec.submodule_search_locations or [spec.origin or ""]]
-
-
-def _mentions(path: Path, text: str) -> bool:
-    files = [path] if path.is_file() else sorted(path.rglob("*.py"))
-    return any(text in file.read_text(encoding="utf-8", errors="replace") for file in files)
-
-
-def _defines(module: str, text: str) -> bool:
-    """Return whether the source of a module has the text that defines a function."""
-    top, *rest = module.split(".")
-    for root in _paths(top):
-        path = root.joinpath(*rest)
-        for file in (path.with_suffix(".py"), path / "__init__.py"):
-            if file.is_file() and _mentions(file, text):
-                return True
-    return False
+        return False
 
 
 def _distribution(top: str) -> list[str]:

@@ -6,7 +6,6 @@ from wheelfit.cli.options.file_tables import TABLE
 from wheelfit.cli.options.option import Option, OptionGroup, ProjectAccess
 from wheelfit.cli.options.table.requirements import ALLOW_SOURCE, CONSTRAINT
 from wheelfit.cli.options.values import (
-    ANY_TEXT,
     ANY_TEXTS,
     FILE,
     FILES,
@@ -200,18 +199,6 @@ BUILD_WAYS = OptionGroup(
         TEXT,
         "command to repair each platform wheel before it gets its label, as 'auditwheel "
         "repair -w {dest_dir} {wheel}'",
-    ),
-    Option(
-        "--pass-properties",
-        FLAG,
-        "pass the properties to the build system too; Meson gets them as its option variant",
-        default=None,
-    ),
-    Option(
-        "--dialect NAME",
-        ANY_TEXT,
-        "how a backend is asked for a variant: draft, meson-python, hatchling, scikit-build-core; "
-        "none: always convert (default: as the installed backend supports it)",
     ),
     Option(
         "--provider NAMESPACE[=REQUIREMENT]",
