@@ -10,33 +10,19 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wheelfit_runtime.loader.declaration_checks import REQUIREMENT, checked, split_property
 from wheelfit_runtime.loader.declaration_files import (
     FOLDER,
     MAX_FILE_SIZE,
-    MAX_ITEMS,
-    MAX_PRIORITY,
-    MAX_TEXT_LENGTH,
     TABLE,
     InvalidDeclaration,
     declaration_paths,
     escaped,
     read_file,
 )
-from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-REQUIREMENT = "requirement"
-"""The kind of a declared dimension that can have one value only in a process."""
-
-_SCHEMA = 1
-
-_NAME = pattern(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
-_MODULE = pattern(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*){0,20}")
-_PROPERTY = pattern(r"([a-z0-9_]{1,100}) *:: *([a-z0-9_]{1,100}) *:: *([a-z0-9_.]{1,100})")
-_FEATURE = pattern(r"([a-z0-9_]{1,100}) *:: *([a-z0-9_]{1,100})")
-_VALUE = pattern(r"[a-z0-9_.]{1,100}")
 
 
 class Feature(NamedTuple):
@@ -189,123 +175,40 @@ def _parse_json(data: bytes) -> object:
         raise InvalidDeclaration(f"is not JSON ({str(error)[:200]})") from None
 
 
-def _parse(document: object, where: str) -> Implementation | KnownGroup:
-    if not isinstance(document, dict):
-        raise InvalidDeclaration("is not a JSON object")
-    schema = _number(document, "schema", 1, 1 << 30)
-    if schema > _SCHEMA:
-        raise InvalidDeclaration(f"has schema {schema}, written for a newer wheelfit")
-    group = _name(document, "group")
+def _parse(content: object, where: str) -> Implementation | KnownGroup:
+    document = checked(content)
     if "implementation" not in document:
-        return KnownGroup(group, _known_implementations(document))
-    single_valued_features, ranked_features = _dimensions(document)
+        known = (
+            KnownImplementation(item["implementation"], item["install"], _properties(item))
+            for item in document.get("known", ())
+        )
+        return KnownGroup(document["group"], tuple(known))
+    dimensions = {
+        Feature(*split_property(text)): kind
+        for text, kind in document.get("dimensions", {}).items()
+    }
     return Implementation(
-        group,
-        _name(document, "implementation"),
-        _matching(document, "module", _MODULE),
+        document["group"],
+        document["implementation"],
+        document["module"],
         _properties(document),
-        _number(document, "priority", -MAX_PRIORITY, MAX_PRIORITY, default=0),
-        _text(document, "distribution") if "distribution" in document else "",
-        single_valued_features,
-        ranked_features,
+        document.get("priority", 0),
+        document.get("distribution", ""),
+        tuple(feature for feature, kind in dimensions.items() if kind == REQUIREMENT),
+        tuple(
+            Property(feature, tuple(kind))
+            for feature, kind in dimensions.items()
+            if kind != REQUIREMENT
+        ),
         where,
     )
 
 
-def _known_implementations(document: dict[str, Any]) -> tuple[KnownImplementation, ...]:
-    items = _items(document, "known")
-    if not all(isinstance(item, dict) for item in items):
-        raise InvalidDeclaration("known has an entry that is not an object")
-    return tuple(
-        KnownImplementation(
-            _name(item, "implementation"), _text(item, "install"), _properties(item)
-        )
-        for item in items
-    )
-
-
-def _items(document: dict[str, Any], key: str) -> list[Any]:
-    items = document.get(key, [])
-    if not isinstance(items, list):
-        raise InvalidDeclaration(f"{key} is not a list")
-    if len(items) > MAX_ITEMS:
-        raise InvalidDeclaration(f"{key} has more than {MAX_ITEMS} entries")
-    return items
-
-
 def _properties(document: dict[str, Any]) -> tuple[Property, ...]:
     values: dict[Feature, list[str]] = {}
-    for text in _items(document, "properties"):
-        match = _PROPERTY.fullmatch(text) if isinstance(text, str) else None
-        if match is None:
-            raise InvalidDeclaration(
-                f"properties: {_quoted(text)} is not a property, as x86_64 :: level :: v3"
-            )
-        values.setdefault(Feature(match[1], match[2]), []).append(match[3])
+    for text in document.get("properties", ()):
+        namespace, feature, value = split_property(text)
+        values.setdefault(Feature(namespace, feature), []).append(value)
     return tuple(
         Property(feature, tuple(dict.fromkeys(values[feature]))) for feature in sorted(values)
     )
-
-
-def _dimensions(document: dict[str, Any]) -> tuple[tuple[Feature, ...], tuple[Property, ...]]:
-    """Return the declared dimensions: features without a built-in meaning."""
-    dimensions = document.get("dimensions", {})
-    if not isinstance(dimensions, dict) or len(dimensions) > MAX_ITEMS:
-        raise InvalidDeclaration("dimensions is not an object, or too large")
-    single_valued, ranked = [], []
-    for text, kind in dimensions.items():
-        match = _FEATURE.fullmatch(text)
-        if match is None:
-            raise InvalidDeclaration(
-                f"dimensions: {_quoted(text)} is not a feature, as acme :: protocol"
-            )
-        feature = Feature(match[1], match[2])
-        if kind == REQUIREMENT:
-            single_valued.append(feature)
-        elif isinstance(kind, list) and 0 < len(kind) <= MAX_ITEMS and all(map(_is_value, kind)):
-            ranked.append(Property(feature, tuple(kind)))
-        else:
-            raise InvalidDeclaration(
-                f"dimensions: {text} is neither {REQUIREMENT!r} nor a list of values"
-            )
-    return tuple(single_valued), tuple(ranked)
-
-
-def _is_value(value: object) -> bool:
-    return isinstance(value, str) and _VALUE.fullmatch(value) is not None
-
-
-def _number(
-    document: dict[str, Any], key: str, low: int, high: int, *, default: int | None = None
-) -> int:
-    value = document.get(key, default)
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise InvalidDeclaration(f"{key} is missing, or not a number from {low} to {high}")
-    return value
-
-
-def _name(document: dict[str, Any], key: str) -> str:
-    return _matching(document, key, _NAME)
-
-
-def _text(document: dict[str, Any], key: str) -> str:
-    value = document.get(key)
-    if (
-        not isinstance(value, str)
-        or not value.isprintable()
-        or not 0 < len(value) <= MAX_TEXT_LENGTH
-    ):
-        raise InvalidDeclaration(f"{key} is missing or not a valid name: {_quoted(value)}")
-    return value
-
-
-def _matching(document: dict[str, Any], key: str, form: Any) -> str:
-    value = document.get(key)
-    if not isinstance(value, str) or form.fullmatch(value) is None:
-        raise InvalidDeclaration(f"{key} is missing or not a valid name: {_quoted(value)}")
-    return value
-
-
-def _quoted(value: object) -> str:
-    text = value if isinstance(value, str) else type(value).__name__
-    return repr(text[:80])

@@ -12,11 +12,9 @@ from __future__ import annotations
 import os
 import sys
 
+from wheelfit_runtime.loader.declaration_checks import checked, split_property
 from wheelfit_runtime.loader.declaration_files import (
     MAX_FILE_SIZE,
-    MAX_ITEMS,
-    MAX_PRIORITY,
-    MAX_TEXT_LENGTH,
     TABLE,
     InvalidDeclaration,
     declaration_paths,
@@ -35,11 +33,6 @@ if TYPE_CHECKING:
 VARIABLE_PREFIX = "WHEELFIT_"
 """The prefix of environment variables that may change the choice."""
 
-_KEYS = frozenset(
-    ("schema", "group", "implementation", "module", "distribution", "properties", "priority")
-)
-_KNOWN_KEYS = frozenset(("schema", "group", "known"))
-_ITEM_KEYS = frozenset(("implementation", "install", "properties"))
 _LAST = 1_000_000
 """The rank of an implementation without requirements."""
 
@@ -87,7 +80,7 @@ def _supported(namespace: str) -> tuple[str, tuple[str, ...]] | None:
 def read_documents(paths: Iterable[object], folders: Iterable[str]) -> list[Document] | None:
     """Return the content of all declaration files, in order of precedence.
 
-    :return: None if any file is invalid, or needs the checks of `declarations`.
+    :return: None if any file is invalid, or declares dimensions.
     """
     problems: list[str] = []
     documents: list[Document] = []
@@ -95,8 +88,8 @@ def read_documents(paths: Iterable[object], folders: Iterable[str]) -> list[Docu
     try:
         for where in declaration_paths(paths, folders, problems):
             data = read_file(where)
-            document = parse(data.decode("utf-8").strip(" \t\n\r"))
-            if len(data) > MAX_FILE_SIZE or not is_plain(document):
+            document = checked(parse(data.decode("utf-8").strip(" \t\n\r")))
+            if len(data) > MAX_FILE_SIZE or "dimensions" in document:
                 return None
             documents.append(document)
     except (InvalidDeclaration, ValueError, RecursionError, StopIteration, TypeError):
@@ -123,7 +116,7 @@ def choose(
         if document["group"] == group and "implementation" in document:
             implementations.setdefault(document["implementation"], document)
     properties = {
-        name: [_split(text) for text in document.get("properties", ())]
+        name: [split_property(text) for text in document.get("properties", ())]
         for name, document in implementations.items()
     }
     ranks: dict[str, int] = {}
@@ -146,90 +139,6 @@ def choose(
     name = min(compatible)[2]
     document = implementations[name]
     return QuickChoice(name, document.get("distribution") or name, document["module"])
-
-
-def is_plain(document: Any) -> bool:
-    """Return whether a document is certainly valid; if not, `declarations` has to decide."""
-    if not isinstance(document, dict) or type(document.get("schema")) is not int:
-        return False
-    if document["schema"] not in (0, 1) or not _is_name(document.get("group")):
-        return False
-    if "implementation" not in document:
-        items = document.get("known", [])
-        return (
-            document.keys() <= _KNOWN_KEYS and _is_list(items) and all(map(_is_plain_item, items))
-        )
-    priority = document.get("priority", 0)
-    return (
-        document.keys() <= _KEYS
-        and _is_name(document["implementation"])
-        and _is_module(document.get("module"))
-        and _is_line(document.get("distribution", "-"))
-        and type(priority) is int
-        and abs(priority) <= MAX_PRIORITY
-        and _are_properties(document.get("properties", []))
-    )
-
-
-def _is_plain_item(item: Any) -> bool:
-    return (
-        isinstance(item, dict)
-        and item.keys() <= _ITEM_KEYS
-        and _is_name(item.get("implementation"))
-        and _is_line(item.get("install"))
-        and _are_properties(item.get("properties", []))
-    )
-
-
-def _is_name(text: Any) -> bool:
-    return (
-        isinstance(text, str)
-        and text.isascii()
-        and 0 < len(text) <= 100
-        and text[0].isalnum()
-        and text[-1].isalnum()
-        and text.replace("-", "").replace("_", "").replace(".", "").isalnum()
-    )
-
-
-def _is_module(text: Any) -> bool:
-    return (
-        isinstance(text, str)
-        and text.isascii()
-        and text.count(".") <= 20
-        and all(part.isidentifier() for part in text.split("."))
-    )
-
-
-def _is_line(text: Any) -> bool:
-    return isinstance(text, str) and text.isprintable() and 0 < len(text) <= MAX_TEXT_LENGTH
-
-
-def _is_list(items: Any) -> bool:
-    return isinstance(items, list) and len(items) <= MAX_ITEMS
-
-
-def _are_properties(items: Any) -> bool:
-    return _is_list(items) and all(isinstance(item, str) and _is_property(item) for item in items)
-
-
-def _is_property(text: str) -> bool:
-    parts = text.split(" :: ")
-    return len(parts) == 3 and all(map(_is_word, parts[:2])) and _is_word(parts[2].replace(".", ""))
-
-
-def _is_word(text: str) -> bool:
-    return (
-        text.isascii()
-        and len(text) <= 100
-        and text == text.lower()
-        and text.replace("_", "").isalnum()
-    )
-
-
-def _split(text: str) -> tuple[str, str, str]:
-    namespace, feature, value = text.split(" :: ")
-    return namespace, feature, value
 
 
 def _parser() -> Callable[[str], Any]:
