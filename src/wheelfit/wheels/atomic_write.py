@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from wheelfit.errors import reporting_os_errors
@@ -12,6 +11,7 @@ from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 @contextmanager
@@ -19,8 +19,7 @@ def new_file(destination: Path, *, overwrite: bool, sync: bool = True) -> Iterat
     """Yield an unbuffered temporary file that gets its name when the block succeeds (B-31).
 
     Write to it with `write_all`. Its bytes are on the disk before the name is. After any error
-    there is no file; where the system has files without names (``O_TMPFILE``), a killed process
-    leaves none either.
+    there is no file.
 
     :param destination: the path of the file; its folder exists.
     :param sync: whether to wait until it is on the disk.
@@ -56,39 +55,15 @@ def _complete_file(
     # Not tempfile, whose files are readable by their owner only.
     temporary = destination.with_name(f".{os.urandom(8).hex()}.part")
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    mode = 0o600 if private else 0o666
     try:
-        descriptor = nameless = _open_nameless(destination.parent, mode)
-        if descriptor is None:
-            descriptor = os.open(temporary, flags, mode)
+        descriptor = os.open(temporary, flags, 0o600 if private else 0o666)
         with os.fdopen(descriptor, "w+b", buffering=0) as file:
             yield file
             if sync:
                 os.fsync(file.fileno())
-            if nameless is not None:
-                _link(nameless, temporary)
         move_into_place(temporary, destination, overwrite=overwrite, sync=sync)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-_OPEN_FILES = Path("/proc/self/fd")
-
-
-def _open_nameless(folder: Path, mode: int) -> int | None:
-    """Open a new file that has no name yet; return None where there are no such files."""
-    flag = getattr(os, "O_TMPFILE", 0)
-    if flag and _OPEN_FILES.is_dir():
-        with suppress(OSError):  # opening a named file reports the fault better
-            return os.open(folder, flag | os.O_RDWR, mode)
-    return None
-
-
-def _link(descriptor: int, path: Path) -> None:
-    """Name an open file that has no name, as open(2) describes it for ``O_TMPFILE``."""
-    # Python follows the link in /proc only if a folder is passed; as the path is absolute, the
-    # system ignores which one.
-    os.link(_OPEN_FILES / str(descriptor), path, src_dir_fd=descriptor)
 
 
 def write_all(file: BinaryIO, data: bytes) -> None:
