@@ -1,30 +1,27 @@
-"""Cache the descriptions of interpreters as long as they cannot have changed.
+"""Cache the descriptions of interpreters as long as they have not changed.
 
-An interpreter lists every file that its description may depend on: the files it ran and loaded,
-including the C library, and the folders it searched. The description is valid while each of these
-is unchanged by device, inode, size and both times; programs cannot set the change time, so an
+A description is valid while the interpreter, its ``pyvenv.cfg`` and ``EXTERNALLY-MANAGED`` are
+unchanged by device, inode, size and both times; programs cannot set the change time, so an
 upgraded, edited or replaced file is detected. Other influences are compared as well: the kernel,
-and the variables that affect an interpreter in spite of ``-I``.
+the C library, and the variables that affect an interpreter in spite of ``-I``.
 
-Not cached are interpreters started by a script (which may choose another one tomorrow), systems
-that do not list the loaded files of a process, and files changed just now. An entry that cannot be
-read, or is damaged, is ignored.
+Not cached are interpreters started by a script (which may choose another one tomorrow), and files
+changed just now. An entry that cannot be read, or is damaged, is ignored.
 """
-# Fifty files are checked in a millisecond, for which pathlib is too slow.
-# ruff: noqa: PTH115, PTH118, PTH120
+# ruff: noqa: PTH118, PTH120
 
 from __future__ import annotations
 
 import json
 import os
-import stat
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.sources.cache import Store, interpreter_key
 from wheelfit_runtime import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
 
 KIND = "interpreters"
@@ -36,12 +33,6 @@ _VARIABLES = (
 """Prefixes of the variables that affect Python, or a distributor's patch of it."""
 _TIME_RESOLUTION = 2 * 10**9
 """Nanoseconds within which two changes of a file may have the same times."""
-_MAX_LINKS = 40
-_LOADER_FILES = ("/etc/ld.so.cache", "/etc/ld.so.preload")
-"""The files that decide the libraries a program loads, existing or not."""
-
-Identity = list[list[int]]
-"""The identity and state of a file, and of each link on the way to it."""
 
 
 def read_facts(path: str, environ: Mapping[str, str], store: Store) -> Mapping[str, Any] | None:
@@ -55,14 +46,16 @@ def read_facts(path: str, environ: Mapping[str, str], store: Store) -> Mapping[s
         return None
     try:
         record = json.loads(entry.body)
-        if record["other_inputs"] != _other_inputs(environ):
-            return None
-        if any(_identity(name) != identity for name, identity in record["files"].items()):
-            return None
         facts = record["facts"]
+        if (
+            record["other_inputs"] == _other_inputs(environ)
+            and record["files"] == _files(path, facts["stdlib"])
+            and isinstance(facts, dict)
+        ):
+            return facts
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None
-    return facts if isinstance(facts, dict) else None
+        pass
+    return None
 
 
 def store_facts(
@@ -70,20 +63,13 @@ def store_facts(
 ) -> None:
     """Cache the facts of an interpreter, if their validity can be checked later.
 
-    :param facts: its facts; ``files`` are the files that they depend on.
     :param started_at: the time of its start, in nanoseconds since the epoch.
     """
-    facts = dict(facts)
-    loaded = facts.pop("files", None) or ()
-    # Facts of an interpreter that a script starts are not cached: it may start another one later.
-    if facts["executable"] != path or os.path.realpath(path) not in loaded:
+    if facts["executable"] != path or _is_script(path):
         return
-    files = {
-        name: _identity(name)
-        for name in (path, *loaded, *_path_files(path, loaded), *_LOADER_FILES)
-    }
+    files = _files(path, facts["stdlib"])
     if any(
-        identity is not None and _latest_change(identity) > started_at - _TIME_RESOLUTION
+        identity and max(identity[-2:]) > started_at - _TIME_RESOLUTION
         for identity in files.values()
     ):
         return
@@ -94,48 +80,42 @@ def store_facts(
 def _other_inputs(environ: Mapping[str, str]) -> list[str]:
     """Return the inputs of a description besides files, such as the kernel."""
     system = os.uname() if hasattr(os, "uname") else ()
+    libc = None
+    with suppress(AttributeError, ValueError, OSError):  # another C library or system
+        libc = os.confstr("CS_GNU_LIBC_VERSION")
     return [
         __version__,
         *(text for index, text in enumerate(system) if index != 1),  # not the name of the host
+        libc or "",
         *(f"{name}={environ[name]}" for name in sorted(environ) if name.startswith(_VARIABLES)),
     ]
 
 
-def _path_files(path: str, loaded: Iterable[str]) -> Iterator[str]:
-    """Yield the files that decide an interpreter's paths, existing or not."""
-    programs = {path, os.path.realpath(path)}
-    yield from (f"{name}._pth" for name in loaded if "/libpython" in name)
-    for program in programs:
-        yield f"{program}._pth"
+def _files(path: str, stdlib: str) -> dict[str, list[int]]:
+    """Return the files that a description depends on, with device, inode, size and times.
+
+    A missing file has no values.
+    """
+    return {name: _identity(name) for name in _names_of_files(path, stdlib)}
+
+
+def _names_of_files(path: str, stdlib: str) -> Iterator[str]:
+    for program in (path, os.path.realpath(path)):
+        yield program
         folder = os.path.dirname(program)
         for place in (folder, os.path.dirname(folder)):
             yield os.path.join(place, "pyvenv.cfg")
-        yield from (os.path.join(folder, name) for name in ("pybuilddir.txt", "Modules"))
+    yield os.path.join(stdlib, "EXTERNALLY-MANAGED")
 
 
-def _identity(path: str) -> Identity | None:
-    """Return the identity of a file; None if it is missing."""
-    identity = []
+def _identity(path: str) -> list[int]:
     try:
-        for _ in range(_MAX_LINKS):
-            status = os.lstat(path)
-            identity.append(
-                [
-                    status.st_dev,
-                    status.st_ino,
-                    status.st_mode,
-                    status.st_size,
-                    status.st_mtime_ns,
-                    status.st_ctime_ns,
-                ]
-            )
-            if not stat.S_ISLNK(status.st_mode):
-                break
-            path = os.path.join(os.path.dirname(path), os.readlink(path))
-    except (OSError, ValueError):
-        return None
-    return identity
+        status = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return []
+    return [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
 
 
-def _latest_change(identity: Identity) -> int:
-    return max(max(values[-2:]) for values in identity)
+def _is_script(path: str) -> bool:
+    with open(path, "rb") as file:  # noqa: PTH123
+        return file.read(2) == b"#!"

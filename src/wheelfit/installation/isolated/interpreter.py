@@ -192,25 +192,7 @@ def _main() -> None:
         if tags:
             _load_packaging(sys.argv[1])
         answer = describe(system_site=system_site, tags=tags)
-        answer["files"] = _files_of_answer(answer["stdlib"])
     sys.stdout.write("\n" + MARK + json.dumps(answer, default=_tag_parts) + "\n")
-
-
-def _files_of_answer(stdlib) -> list[str] | None:  # type: ignore[no-untyped-def]  # noqa: ANN001
-    """Return the files the answer may depend on, existing or not; None if unknown."""
-    try:
-        with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as stream:  # noqa: PTH123
-            mapped = [line.rstrip("\n").partition("/") for line in stream]
-    except OSError:
-        return None
-    files = {slash + name for _, slash, name in mapped if slash}
-    files.update(getattr(module, "__file__", None) or "" for module in list(sys.modules.values()))
-    files.update(sys.path)  # new files there could change the answer
-    files.add(os.path.join(stdlib, "EXTERNALLY-MANAGED"))  # noqa: PTH118
-    files.add(os.path.abspath(__file__))  # noqa: PTH100
-    if any(name.endswith(" (deleted)") for name in files):
-        return None  # Python is being replaced right now
-    return sorted(name for name in files if os.path.isabs(name))  # noqa: PTH117
 
 
 def _tag_parts(tag) -> list[str]:  # type: ignore[no-untyped-def]  # noqa: ANN001
