@@ -36,8 +36,6 @@ _SHOWN_LINES = 20
 """Last lines of the log in an error."""
 _TAIL_SIZE = 64 << 10
 """Bytes of the log that are read for these lines."""
-_MAX_KEPT_SIZE = 32 << 20
-"""Bytes of a log that are kept."""
 _TICK_INTERVAL = 0.1
 """Seconds between two calls of a function that prints new output."""
 
@@ -285,8 +283,6 @@ class Backend:
         lines = [*_last_lines(self._log), *output][-_SHOWN_LINES:]
         copy = _copy_log(self._log) if _last_lines(self._log) else None
         hint = "that file has all output of the build backend"
-        if copy is not None and self._log.stat().st_size > _MAX_KEPT_SIZE:
-            hint = "that file has the beginning and the end of the build backend's output"
         return BuildFailed(
             f"{self._name} cannot be {action}: {reason}",
             where=None if copy is None else str(copy),
@@ -303,23 +299,11 @@ _KIND_IN_WORDS = {
 
 
 def _copy_log(log: Path) -> Path | None:
-    """Copy a log out of the folder of the build, and return the path; None if that fails.
-
-    Only the beginning and the end of a long log are copied.
-    """
+    """Copy a log out of the folder of the build, and return the path; None if that fails."""
     try:
         handle, name = tempfile.mkstemp(prefix="wheelfit-build-", suffix=".log")
-        with log.open("rb") as file, os.fdopen(handle, "wb") as copy:
-            omitted = os.fstat(file.fileno()).st_size - _MAX_KEPT_SIZE
-            if omitted <= 0:
-                shutil.copyfileobj(file, copy)
-                return Path(name)
-            # The first error may be at the beginning, and its consequences are at the end.
-            copy.write(file.read(_MAX_KEPT_SIZE // 2))
-            copy.write(f"\n[... {omitted:,} bytes are left out ...]\n".encode())
-            file.seek(-(_MAX_KEPT_SIZE // 2), os.SEEK_END)
-            copy.write(file.read(_MAX_KEPT_SIZE // 2))
-        return Path(name)
+        os.close(handle)
+        return Path(shutil.copyfile(log, name))
     except OSError:
         return None
 

@@ -712,25 +712,6 @@ class TestBrokenBackends:
         assert result.error["code"] == "build-failed"
         assert "its backend returned no folder name for the metadata" in json.dumps(result.error)
 
-    def test_long_log(self, workshop: Workplace, tmp_path: Path) -> None:
-        """The beginning and the end of a long log are kept, with a note."""
-        hooks = (
-            "\ndef build_wheel(*a, **k):\n    print('first')\n"
-            "    print(('x' * 1023 + '\\n') * 40960)\n    sys.exit('last')\n"
-        )
-        project = write_project(tmp_path / "p", "demo", backend=hooks)
-        result = workshop.install(project, "--json", code=1)
-        log = Path(result.error["where"])
-        try:
-            assert "beginning and the end" in result.error["hint"]
-            assert log.stat().st_size < 34_000_000
-            text = log.read_text()
-        finally:
-            log.unlink()
-        assert "first" in text[:1000]
-        assert "bytes are left out" in text
-        assert "last" in text[-1000:]
-
     @pytest.mark.parametrize(
         ("text", "words"),
         [
