@@ -36,9 +36,7 @@ def settings(*texts: str, **environ: str) -> SourceSettings:
     return settings_from(files, {f"PIP_{k}": v for k, v in environ.items()}, home=HOME)
 
 
-def around(
-    platform: str = "linux", environ: Mapping[str, str] | None = None, **more: Any
-) -> PipContext:
+def around(platform: str = "linux", environ: Mapping[str, str] | None = None) -> PipContext:
     """Describe a machine where every folder and file exists."""
     return PipContext(
         environ=environ or {},
@@ -47,7 +45,6 @@ def around(
         prefixes=(Path("/venv"),),
         is_folder=lambda _path: True,
         exists=lambda _path: True,
-        **more,
     )
 
 
@@ -110,14 +107,6 @@ class TestFiles:
     def test_no_files_at_all(self) -> None:
         """The null device turns all files off."""
         assert paths(around(environ={"PIP_CONFIG_FILE": os.devnull})) == []
-
-    def test_isolated(self) -> None:
-        """Isolation leaves out the user's files."""
-        assert paths(around(isolated=True)) == [
-            "/etc/xdg/pip/pip.conf",
-            "/etc/pip.conf",
-            "/venv/pip.conf",
-        ]
 
 
 class TestOrder:
@@ -248,8 +237,6 @@ class TestReading:
         found = read_pip_configuration(view)
         assert found.index_url == "https://user/"
         assert found.extra_index_urls[-1] == "https://x/"
-        isolated = PipContext(environ, tmp_path, "linux", (), isolated=True)
-        assert "https://x/" not in read_pip_configuration(isolated).extra_index_urls
 
     def test_unreadable(self, tmp_path: Path) -> None:
         """A file that is not text is an error."""

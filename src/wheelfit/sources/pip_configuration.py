@@ -40,8 +40,6 @@ class PipContext(Struct, frozen=True):
     """As ``sys.platform``."""
     prefixes: tuple[Path, ...]
     """Environments that may have a configuration, in ascending order of precedence."""
-    isolated: bool = False
-    """Whether ``PIP_*`` and the user's files are left out (``pip --isolated``)."""
     is_folder: Callable[[Path], bool] = Path.is_dir
     """Returns whether a folder exists."""
     exists: Callable[[Path], bool] = Path.exists
@@ -105,7 +103,7 @@ def configuration_files(context: PipContext) -> tuple[Path, ...]:
     name = "pip.ini" if windows else "pip.conf"
     files = [folder / name for folder in _system_folders(context)]
     # As in pip: a file named by the variable replaces the user's, if it exists.
-    if not context.isolated and not (named and context.exists(Path(named))):
+    if not (named and context.exists(Path(named))):
         files.append(context.home / ("pip" if windows else ".pip") / name)
         files.append(_user_folder(context) / name)
     files.extend(prefix / name for prefix in context.prefixes)
@@ -142,8 +140,7 @@ def read_pip_configuration(context: PipContext) -> SourceSettings:
 
     :raises InvalidConfiguration: a file cannot be read or parsed, or a value is not of its type.
     """
-    files, environ = _read(context)
-    return settings_from(files, environ, home=context.home)
+    return settings_from(_read_files(context), context.environ, home=context.home)
 
 
 def read_pip_rules(context: PipContext, command: str = "install") -> InstallRules:
@@ -152,12 +149,11 @@ def read_pip_rules(context: PipContext, command: str = "install") -> InstallRule
     :param command: the command of pip whose section counts.
     :raises InvalidConfiguration: as `read_pip_configuration`.
     """
-    files, environ = _read(context)
-    return rules_from(files, environ, command)
+    return rules_from(_read_files(context), context.environ, command)
 
 
-def _read(context: PipContext) -> tuple[list[ConfigurationFile], Mapping[str, str]]:
-    """Return the files that exist, and the variables that count."""
+def _read_files(context: PipContext) -> list[ConfigurationFile]:
+    """Return the files that exist."""
     files = []
     for path in configuration_files(context):
         try:
@@ -175,7 +171,7 @@ def _read(context: PipContext) -> tuple[list[ConfigurationFile], Mapping[str, st
                 "pip's configuration is not UTF-8", where=str(path)
             ) from error
         files.append(ConfigurationFile(str(path), text))
-    return files, {} if context.isolated else context.environ
+    return files
 
 
 def settings_from(
