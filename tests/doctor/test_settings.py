@@ -53,7 +53,6 @@ def judge(
             read_machine_settings(view),
             detections,
             () if contents is None else contents.libraries,
-            {} if contents is None else contents.modules,
         )
     )
 
@@ -104,7 +103,7 @@ def test_foreign_tool(root: Path) -> None:
 
     def found() -> list[Finding]:
         machine = SystemView(str(root), {"PATH": "/usr/bin"}, system="Linux", processes=Told())
-        return list(settings_findings(read_machine_settings(machine), (), (), {}))
+        return list(settings_findings(read_machine_settings(machine), (), ()))
 
     assert found() == []
     assert asked == []  # without a driver it is not worth starting
@@ -139,24 +138,6 @@ def test_library_path(root: Path, patient: Patient) -> None:
     assert finding.code == "library-path-hides"
     assert "libcublas.so.12, which nvidia-cublas-cu12 12.8 contains too" in finding.message
     assert judge(root, LD_LIBRARY_PATH=path) == []
-
-
-def test_preloading(root: Path) -> None:
-    """What is loaded into every program is a note; names for the loader to find exist."""
-    touch(root, "/lib/libjemalloc.so.2")
-    found = judge(root, LD_PRELOAD="/lib/libjemalloc.so.2 /gone.so:libnamed.so")
-    assert codes(found) == ["note preloaded", "note path-entry-missing", "note preloaded"]
-    assert "/gone.so" in found[1].message
-
-
-def test_modules(root: Path, patient: Patient) -> None:
-    """A module on PYTHONPATH that hides an installed one is found, others are not."""
-    patient.add("numpy", "2.3.4", files={"numpy/__init__.py": b"", "single.py": b""})
-    touch(root, "/src/numpy/__init__.py", "/src/single.py", "/src/mine.py", "/other/mine.py")
-    touch(root, "/other/numpy.txt", "/other/single.py.orig")  # are not imported
-    found = judge(root, patient=patient, PYTHONPATH="/src:/other:/gone")
-    assert codes(found) == ["warning pythonpath-hides", "note path-entry-missing"]
-    assert found[0].message == "/src has its own numpy (of numpy 2.3.4) and single (of numpy 2.3.4)"
 
 
 def test_toolkits(root: Path) -> None:
@@ -196,49 +177,12 @@ def test_garbage_beside_a_toolkit(root: Path) -> None:
         assert (found.path, found.version) == ("/usr/local/cuda-12.4", "")
 
 
-def test_dangerous_variables(root: Path) -> None:
-    """PYTHONHOME and the switched-off check of OpenMP are warned about."""
-    assert codes(judge(root, PYTHONHOME="/opt/python", KMP_DUPLICATE_LIB_OK="TRUE")) == [
-        "warning pythonhome-set",
-        "warning openmp-check-off",
-    ]
-    assert judge(root, PYTHONHOME="", KMP_DUPLICATE_LIB_OK="False") == []
-
-
-def test_pip_of_another_environment(tmp_path: Path) -> None:
-    """A pip on PATH that belongs elsewhere is a note; links to the same folder are the same."""
-    for name in ("env/bin", "other/bin"):
-        (tmp_path / name).mkdir(parents=True)
-        (tmp_path / name / "pip").touch(0o755)
-    (tmp_path / "link").symlink_to(tmp_path / "env/bin")
-
-    def found(folder: str) -> list[str]:
-        settings = read_machine_settings(SystemView(environ={"PATH": str(tmp_path / folder)}))
-        return codes(list(settings_findings(settings, (), (), {}, str(tmp_path / "env/bin"))))
-
-    assert found("env/bin") == found("link") == found("none") == []
-    assert found("other/bin") == ["note pip-elsewhere"]
-
-
-def test_shims_of_pyenv(tmp_path: Path) -> None:
-    """A shim stands for the versions beside it, not for an environment elsewhere."""
-    touch(tmp_path, "pyenv/shims/pip", "pyenv/versions/3.12/bin/pip")
-    (tmp_path / "pyenv/shims/pip").chmod(0o755)
-    settings = read_machine_settings(SystemView(environ={"PATH": str(tmp_path / "pyenv/shims")}))
-
-    def found(scripts: Path) -> list[str]:
-        return codes(list(settings_findings(settings, (), (), {}, str(scripts))))
-
-    assert found(tmp_path / "pyenv/versions/3.12/bin") == []
-    assert found(tmp_path / "env/bin") == ["note pip-elsewhere"]
-
-
 def test_windows(root: Path) -> None:
     """On Windows lists are separated by semicolons, and folders may have a drive."""
-    touch(root, "C/src/numpy.py")
-    environ = {"PYTHONPATH": "C:\\src;C:\\gone"}
+    touch(root, "C/lib/libcuda.so")
+    environ = {"LD_LIBRARY_PATH": "C:\\lib;C:\\gone"}
     settings = read_machine_settings(SystemView(str(root), environ, system="Windows"))
-    assert [(folder.path, folder.exists) for folder in settings.module_folders] == [
-        ("C:/src", True),
+    assert [(folder.path, folder.exists) for folder in settings.library_folders] == [
+        ("C:/lib", True),
         ("C:/gone", False),
     ]

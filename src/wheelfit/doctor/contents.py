@@ -232,15 +232,3 @@ def has_recorded_content(file: OwnedFile) -> bool:
             actual = hashlib.file_digest(stream, algorithm).digest()
         return encode_digest(actual) == digest.rstrip("=")
     return False
-
-
-def top_level_modules(package: Package) -> frozenset[str]:
-    """Return the names of the modules that a package has at the top level."""
-    names = set()
-    for file in package.files:
-        first, slash, _ = package.relative_path(file).partition(os.sep)
-        if slash and not first.endswith((".dist-info", ".data", ".libs")) and first.isidentifier():
-            names.add(first)
-        elif not slash and first.endswith((".py", ".so", ".pyd")):
-            names.add(first.partition(".")[0])
-    return frozenset(names)

@@ -100,27 +100,11 @@ LIBRARY_PATH_HIDES = _settings.warning("library-path-hides", "P-92",
     "a library on the loader's path may be taken instead of the one that is installed here",
     "unset the variable, or remove the folder from it: wheels find their libraries without it")
 PATH_ENTRY_MISSING = _settings.note("path-entry-missing", "",
-    "a variable names a file or folder that does not exist",
+    "a variable names a folder that does not exist",
     "remove it from the variable")
-PRELOADED = _settings.note("preloaded", "",
-    "a variable loads a library into every program",
-    "unset the variable when something crashes, and try again")
-PYTHONPATH_HIDES = _settings.warning("pythonpath-hides", "",
-    "a module on PYTHONPATH is imported instead of one that is installed",
-    "unset PYTHONPATH, or remove the folder from it")
-PYTHONHOME_SET = _settings.warning("pythonhome-set", "",
-    "PYTHONHOME makes every Python take its standard library from one place",
-    "unset it: virtual environments and other versions break with it")
-PIP_ELSEWHERE = _settings.note("pip-elsewhere", "",
-    "pip on PATH does not install into the examined environment",
-    "activate the environment, or run python -m pip with its own Python")
 SEVERAL_TOOLKITS = _settings.note("toolkits-differ", "",
     "the variables and PATH name different CUDA toolkits",
     "make CUDA_HOME and PATH name the same; it matters for compiling, not for wheels")
-OPENMP_CHECK_OFF = _settings.warning("openmp-check-off", "",
-    "KMP_DUPLICATE_LIB_OK silences the check for several OpenMP runtimes; crashes and wrong "
-    "results may follow",
-    "unset it, and remove one of the runtimes (see mixed-openmp)")
 
 # --- packages ----------------------------------------------------------------------------
 

@@ -9,12 +9,7 @@ from wheelfit.checking.findings import Finding, Location, Report
 from wheelfit.core.agreements import AGREEMENTS, Agreement
 from wheelfit.doctor import diagnoses, packages
 from wheelfit.doctor.accelerators import AcceleratorBuild, OwnedLibrary, build_of, owned_libraries
-from wheelfit.doctor.contents import (
-    compare_with_record,
-    has_recorded_content,
-    read_packages,
-    top_level_modules,
-)
+from wheelfit.doctor.contents import compare_with_record, has_recorded_content, read_packages
 from wheelfit.installation.environment_folders import WORKPLACE
 from wheelfit.installation.installed import Broken, by_name
 from wheelfit.installation.variant_fit import judge
@@ -48,15 +43,6 @@ class EnvironmentContents:
     builds: tuple[AcceleratorBuild, ...]
     findings: tuple[Finding, ...] = ()
     """Findings from the comparison of files with RECORD."""
-
-    @property
-    def modules(self) -> dict[str, str]:
-        """The modules that can be imported, each with name and version of its package."""
-        return {
-            module: str(package)
-            for package in reversed(self.packages)
-            for module in top_level_modules(package)
-        }
 
 
 def _read_environment(environment: Environment, target: Target | None) -> EnvironmentContents:

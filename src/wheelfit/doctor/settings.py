@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.system_view import SystemView
 
 _TOOLS: Mapping[str, str] = {
-    **dict.fromkeys(("pip", "uv", "conda"), ""),
     **{tool: family.namespace for family in providers.families() for tool in family.tools},
     **{tool: "" for family in providers.families() for tool in family.toolkit_tools},
 }
@@ -38,9 +37,6 @@ _TOOLS: Mapping[str, str] = {
 _TOOLKITS = "/usr/local"
 _TOOLKIT = re.compile(r"cuda-[0-9]+(?:\.[0-9]+)?")
 _SMI_VERSION = re.compile(r"^NVIDIA-SMI version\s*:\s*([0-9.]+)\s*$", re.MULTILINE)
-_IS_IMPORTED = re.compile(r"[^.]+|.+\.(?:py|so|pyd)")
-"""The names of modules, and of folders."""
-_FALSE = frozenset({"", "0", "false", "no", "off"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +51,13 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class PathEntry:
-    """An entry of a variable that lists folders or files, such as ``LD_LIBRARY_PATH``."""
+    """An entry of a variable that lists folders, such as ``LD_LIBRARY_PATH``."""
 
     variable: str
     path: str
     exists: bool
     names: tuple[str, ...] = ()
-    """The names of the files in it."""
+    """The names of the libraries in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +68,6 @@ class MachineSettings:
     tools: tuple[Tool, ...] = ()
     toolkits: tuple[Tool, ...] = ()
     library_folders: tuple[PathEntry, ...] = ()
-    preloaded: tuple[PathEntry, ...] = ()
-    """The libraries that variables load into every program."""
-    module_folders: tuple[PathEntry, ...] = ()
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     device_counts: Mapping[str, int] = field(default_factory=dict)
     """The number of devices, as far as known, by the variable that hides some of them, such as
@@ -94,9 +87,7 @@ def read_machine_settings(view: SystemView) -> MachineSettings:
         variables_in(environ, device_counts),
         tuple(_tools(view, kernel)),
         tuple(_toolkits(view)),
-        tuple(_folders(view, ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"), "lib")),
-        tuple(_preloaded(view)),
-        tuple(_folders(view, ("PYTHONPATH",), "")),
+        tuple(_library_folders(view)),
         environ,
         device_counts,
         kernel,
@@ -151,29 +142,16 @@ def _toolkit_version(view: SystemView, folder: str) -> str:
     return version if isinstance(version, str) else ""
 
 
-def _entries(view: SystemView, variable: str, separators: str = ":") -> Iterator[str]:
-    text = view.environ.get(variable, "")
-    if view.system == "Windows":
-        text, separators = text.replace("\\", "/"), ";"
-    for entry in re.split(f"[{separators}]", text):
-        if entry:
-            yield entry
-
-
-def _folders(view: SystemView, variables: Iterable[str], prefix: str) -> Iterator[PathEntry]:
-    for variable in variables:
-        for path in dict.fromkeys(_entries(view, variable)):
+def _library_folders(view: SystemView) -> Iterator[PathEntry]:
+    for variable in ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"):
+        text, separator = view.environ.get(variable, ""), ":"
+        if view.system == "Windows":
+            text, separator = text.replace("\\", "/"), ";"
+        for path in dict.fromkeys(filter(None, text.split(separator))):
             if not path.startswith("/") and view.system != "Windows":
                 continue  # relative to the working folder of each program
-            names = tuple(name for name in view.children(path) if name.startswith(prefix))
+            names = tuple(name for name in view.children(path) if name.startswith("lib"))
             yield PathEntry(variable, path, view.exists(path), names)
-
-
-def _preloaded(view: SystemView) -> Iterator[PathEntry]:
-    for variable in ("LD_PRELOAD", "DYLD_INSERT_LIBRARIES"):
-        for path in dict.fromkeys(_entries(view, variable, ": ")):
-            # A name without a slash is searched for by the loader, so it is not checked.
-            yield PathEntry(variable, path, "/" not in path or view.exists(path))
 
 
 # --- findings --------------------------------------------------------------------------------
@@ -183,42 +161,13 @@ def settings_findings(
     settings: MachineSettings,
     detections: Iterable[Detection],
     libraries: Iterable[OwnedLibrary],
-    modules: Mapping[str, str],
-    scripts: str | None = None,
 ) -> Iterator[Finding]:
-    """Yield findings about variables, tools and the loader's path.
-
-    :param scripts: folder of the environment's scripts; None: it has none of its own.
-    """
+    """Yield findings about variables, tools and the loader's path."""
     yield from _mask_findings(settings)
     yield from _tool_findings(
         settings, {detection.namespace: detection for detection in detections}
     )
     yield from _library_path_findings(settings, libraries)
-    yield from _module_findings(settings, modules)
-    pip = next((tool for tool in settings.tools if tool.name == "pip"), None)
-    if scripts is not None and pip is not None and not _is_program_of(pip.path, scripts):
-        yield Location(pip.path).finding(
-            diagnoses.PIP_ELSEWHERE, f"pip on PATH is {pip.path}, and not the one in {scripts}"
-        )
-    environ = settings.environ
-    if environ.get("PYTHONHOME"):
-        yield Location("PYTHONHOME").finding(
-            diagnoses.PYTHONHOME_SET, f"it is set to {environ['PYTHONHOME']}"
-        )
-    if environ.get("KMP_DUPLICATE_LIB_OK", "").lower() not in _FALSE:
-        yield Location("KMP_DUPLICATE_LIB_OK").finding(
-            diagnoses.OPENMP_CHECK_OFF, f"it is set to {environ['KMP_DUPLICATE_LIB_OK']}"
-        )
-
-
-def _is_program_of(path: str, folder: str) -> bool:
-    """Return whether a program is in a folder; for a shim of pyenv, in a folder of that pyenv."""
-    pyenv_root, shims, _ = path.partition("/shims/")
-    is_shim = bool(shims)
-    if is_shim and folder.startswith(f"{pyenv_root}/"):
-        return True
-    return os.path.realpath(path.rpartition("/")[0]) == os.path.realpath(folder)
 
 
 def _mask_findings(settings: MachineSettings) -> Iterator[Finding]:
@@ -283,7 +232,8 @@ def _library_path_findings(
         location = Location(folder.variable)
         accelerator_libraries = {name for name in folder.names if identify(name) is not None}
         if not folder.exists:
-            yield _missing(folder)
+            message = f"{folder.variable}: {folder.path} does not exist"
+            yield location.finding(diagnoses.PATH_ENTRY_MISSING, message)
         elif folder.path.rstrip("/").endswith("/stubs") and accelerator_libraries:
             yield location.finding(
                 diagnoses.STUB_LIBRARY,
@@ -297,30 +247,6 @@ def _library_path_findings(
                 f"{folder.variable} has {folder.path} with {listed_briefly(installed)}, "
                 f"which {package} contains too",
             )
-    for entry in settings.preloaded:
-        if entry.exists:
-            location = Location(entry.variable)
-            yield location.finding(diagnoses.PRELOADED, f"{entry.variable} has {entry.path}")
-        else:
-            yield _missing(entry)
-
-
-def _missing(entry: PathEntry) -> Finding:
-    message = f"{entry.variable}: {entry.path} does not exist"
-    return Location(entry.variable).finding(diagnoses.PATH_ENTRY_MISSING, message)
-
-
-def _module_findings(settings: MachineSettings, modules: Mapping[str, str]) -> Iterator[Finding]:
-    for folder in settings.module_folders:
-        if not folder.exists:
-            yield _missing(folder)
-            continue
-        own = {name.partition(".")[0] for name in folder.names if _IS_IMPORTED.fullmatch(name)}
-        hidden = sorted(own & modules.keys())
-        if hidden:
-            names = listed_briefly(f"{name} (of {modules[name]})" for name in hidden)
-            location = Location(folder.variable)
-            yield location.finding(diagnoses.PYTHONPATH_HIDES, f"{folder.path} has its own {names}")
 
 
 MASKS: Mapping[str, str] = MappingProxyType(

@@ -119,7 +119,6 @@ def _diagnose_environment(request: DoctorRequest, context: Context) -> Diagnosis
     from wheelfit.doctor import machine as machines
     from wheelfit.doctor.environment import diagnose_packages, examine_environment
     from wheelfit.doctor.machine import Hardware
-    from wheelfit.installation.environment import DestinationKind
 
     environment, unusable = _open_environment(request, context.environ)
     machine, real, timed = _open_machine(request, environment.target, context)
@@ -153,16 +152,7 @@ def _diagnose_environment(request: DoctorRequest, context: Context) -> Diagnosis
         of_conda = (text for text in machine.overrides if text.startswith(overrides.CONDA_PREFIX))
         in_effect = dict.fromkeys((*real.overrides_in_effect(), *of_conda))
         findings += machines.override_findings(in_effect, view, real.namespaces)
-        scripts = None
-        if view.is_real and environment.kind is DestinationKind.ENVIRONMENT:
-            scripts = str(environment.schemes.scripts)
-        findings += settings_findings(
-            settings,
-            detections,
-            contents.libraries,
-            contents.modules if settings.module_folders else {},
-            scripts,
-        )
+        findings += settings_findings(settings, detections, contents.libraries)
     return Diagnosis(
         machine.name,
         Report.of(_with_remedies_for(findings, request)).findings,
