@@ -25,7 +25,7 @@ untrust unyank update upgrade uploaded validate verify warn with written
 """
 QUALITIES = """
 compat dev empty first full incompatible incomplete inexact local max newer newest offline
-older online optional private public strict unchecked unknown unlisted unmatched unreadable
+older optional private public strict unchecked unknown unlisted unmatched unreadable
 unreferenced verbose vulnerable
 """
 EVERYDAY = """

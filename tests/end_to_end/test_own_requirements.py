@@ -251,10 +251,10 @@ def test_repair(home: Path) -> None:
     assert "-m ensurepip" in in_a_line(done.stderr)
     assert "the repair failed" in in_a_line(done.stderr)
     assert "No matching distribution found for " in in_a_line(done.stderr)
-    done = run(home, "doctor", "--repair", "--only", "own-requirement-unmet", environ=environ)
+    done = run(home, "doctor", "--repair", "--runtime", "self", environ=environ)
     assert "-m pip install --no-deps --force-reinstall" in in_a_line(done.stderr)
     run(home, "list")
-    done = run(home, "doctor", "--repair", "--only", "own-requirement-unmet")
+    done = run(home, "doctor", "--repair", "--runtime", "self")
     assert "everything that wheelfit depends on is installed" in done.stderr
     assert "pip install" not in done.stderr
 
@@ -264,7 +264,7 @@ def test_repair_with_uv(home: Path, uv: Path) -> None:
     remove(home, ["mdurl"])
     environ = {"PATH": os.pathsep.join((str(uv.parent), os.defpath))}
     environ |= {name: value for name, value in os.environ.items() if name.startswith("UV_")}
-    done = run(home, "doctor", "--repair", "--only", "own-requirement-unmet", environ=environ)
+    done = run(home, "doctor", "--repair", "--runtime", "self", environ=environ)
     assert f"{uv} pip install --python" in in_a_line(done.stderr)
     assert not list(site_of(home).glob("pip"))
     run(home, "list")

@@ -13,7 +13,7 @@ from wheelfit.operations.plain_data import detection_json, plain_fields
 from wheelfit_runtime import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
     from wheelfit.core.target import Target
     from wheelfit.doctor.environment import EnvironmentContents
@@ -37,10 +37,6 @@ class SourcesReport:
     """The indexes that publishers of projects run, used here or not."""
     builds: tuple[OwnerBuild, ...] = ()
     """The installed packages that are builds of such an index."""
-    problems: Mapping[str, str] | None = None
-    """By family, the reason why its index does not answer, empty if it does; None if no index was
-    queried.
-    """
 
     def to_json(self, scrub: Callable[[str], str]) -> dict[str, object]:
         """Return the keys of ``--json`` about sources.
@@ -57,18 +53,11 @@ class SourcesReport:
                     **owner.to_json(),
                     "url": scrub(owner.url),
                     "reason": scrub(owner.reason) if owner.reason else None,
-                    "problem": self._problem(owner, scrub),
                 }
                 for owner in self.owners
             ],
             "owned": [{**build.to_json(), "place": scrub(build.place)} for build in self.builds],
         }
-
-    def _problem(self, index: OwnerIndex, scrub: Callable[[str], str]) -> str | None:
-        """Return the reason why an index in effect does not answer; None if it was not queried."""
-        problems = {} if index.reason or self.problems is None else self.problems
-        problem = problems.get(index.family)
-        return None if problem is None else scrub(problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +70,6 @@ class Diagnosis:
     scrubber: Scrubber
     host: Mapping[str, object] | None = None
     """The host that the results are for; None: this machine."""
-    replayed: bool = False
-    """Whether the machine is a replayed record, whose interpreter is unknown."""
     overrides: tuple[str, ...] = ()
     """Overrides and limits of detection, as ``NAME=value`` or an option."""
     target: Target | None = None
@@ -97,17 +84,10 @@ class Diagnosis:
     contents: EnvironmentContents | None = None
     process: ExaminedProcess | None = None
 
-    def reduced(self, *, only: Sequence[str], ignore: Sequence[str]) -> Diagnosis:
-        """Return the diagnosis with fewer findings, sorted by area and severity.
-
-        :param only: codes that stay; empty: all.
-        """
+    def without(self, codes: Container[str]) -> Diagnosis:
+        """Return the diagnosis without some kinds of findings, sorted by area and severity."""
         areas, severities = list(Area), list(Severity)
-        kept = [
-            finding
-            for finding in self.findings
-            if (not only or finding.code in only) and finding.code not in ignore
-        ]
+        kept = [finding for finding in self.findings if finding.code not in codes]
         kept.sort(
             key=lambda finding: (
                 areas.index(DIAGNOSES[finding.code]),

@@ -47,14 +47,11 @@ class DoctorRequest(EnvironmentOptions, MachineOptions):
 
     runtime: int | None = None
     """The ID of a process to examine; 0: this one; None: a machine and an environment."""
-    replay: str | None = None
     full: bool = False
     allow_mixed: tuple[str, ...] = ()
     agreement_table: tuple[Agreement, ...] = ()
-    only: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     repair: bool = False
-    online: bool = False
     index_table: tuple[NamedIndex, ...] = ()
     pin_table: tuple[PinnedProject, ...] = ()
     bridge: tuple[str, ...] = ()
@@ -64,15 +61,13 @@ class DoctorRequest(EnvironmentOptions, MachineOptions):
 def diagnose(request: DoctorRequest, context: Context) -> Diagnosis:
     """Diagnose a machine and an environment, or a process.
 
-    :raises UsageError: the request names several machines, or an unknown kind of finding.
+    :raises UsageError: a kind of finding is unknown, or the process would be of another machine.
     """
-    for code in (*request.only, *request.ignore):
+    for code in request.ignore:
         if code not in DIAGNOSES:
             hint = did_you_mean(code, DIAGNOSES, "docs/reference/doctor.md lists them")
             raise UsageError(f"unknown finding {code!r}", hint=hint)
-    if request.replay and request.host:
-        raise UsageError("--replay and --for both name a machine", hint="choose one")
-    if request.runtime is not None and (request.replay or request.host):
+    if request.runtime is not None and request.host:
         raise UsageError("--runtime examines a process of this machine", hint="name no other one")
     unmet = unmet_requirements(files=True)
     if request.repair:
@@ -98,7 +93,7 @@ def diagnose(request: DoctorRequest, context: Context) -> Diagnosis:
     location = Location("wheelfit")
     own = (location.finding(OWN_REQUIREMENT_UNMET, str(requirement)) for requirement in unmet)
     diagnosis = replace(diagnosis, findings=(*own, *diagnosis.findings))
-    return diagnosis.reduced(only=request.only, ignore=request.ignore)
+    return diagnosis.without(request.ignore)
 
 
 def _diagnose_process(number: int) -> Diagnosis:
@@ -130,17 +125,14 @@ def _diagnose_environment(request: DoctorRequest, context: Context) -> Diagnosis
     contents = examine_environment(environment, machine.target, full=request.full)
 
     windows = machine.target.environment.get("sys_platform") == "win32"
-    if request.replay:  # its interpreter is not recorded: the target is of this machine
-        windows = real.view.system == "Windows"
     hardware = Hardware.of(detections, windows=windows)
     agreements = binding_agreements(request.agreement_table, request.allow_mixed)
     report = diagnose_packages(contents, machine.target, hardware, machine.support, agreements)
     findings = [*unusable, *report.findings]
     settings = None
     sources = SourcesReport()
-    if request.host is None and request.replay is None:
-        sources = _sources(request, context, environment, contents)
     if request.host is None:
+        sources = _sources(request, context, environment, contents)
         view = real.view
         settings = read_machine_settings(view)
         findings += machines.detection_findings(
@@ -158,7 +150,6 @@ def _diagnose_environment(request: DoctorRequest, context: Context) -> Diagnosis
         Report.of(_with_remedies_for(findings, request)).findings,
         _scrubber(real.view, context.environ),
         host=None if machine.host is None else machine.host.to_mapping(),
-        replayed=request.replay is not None,
         overrides=machine.overrides,
         target=machine.target,
         environment=environment,
@@ -193,7 +184,6 @@ def _sources(
         sources.configured,
         owners_view.indexes(),
         tuple(owners_view.builds(package.installed for package in contents.packages)),
-        owners_view.query(context) if request.online else None,
     )
 
 
@@ -232,16 +222,9 @@ def _open_machine(
     from msgspec import structs
 
     from wheelfit.doctor.machine import TimedProcesses
-    from wheelfit.operations.machine import choose_machine, options_in_effect
+    from wheelfit.operations.machine import choose_machine
 
     chosen = choose_machine(request, current, context, use_probe_cache=False)
-    if request.replay:
-        from wheelfit.operations.probe import open_record
-
-        recorded, _ = open_record(request.replay, chosen)
-        options = options_in_effect(request)
-        overrides = (*recorded.overrides, *options)
-        chosen = structs.replace(recorded, policy=chosen.policy, overrides=overrides)
     detector = chosen.detector
     view = detector.view if isinstance(detector, Machine) else SystemView(environ=context.environ)
     timed = TimedProcesses(view.processes)

@@ -6,25 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from msgspec.structs import replace
-from packaging.utils import canonicalize_name
 
 from wheelfit.operations.plain_data import PlainFields, plain_fields
-from wheelfit.operations.requests import SourceOptions
-from wheelfit.sources.settings import FamilyHosts, SourceSettings
 from wheelfit.sources.urls import redact
-from wheelfit_runtime.errors import NetworkError, UnexpectedStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from wheelfit.core.bridges import BridgeFamily, FamilyMember
     from wheelfit.installation.installed import Installed
-    from wheelfit.operations.context import Context
+    from wheelfit.operations.requests import SourceOptions
     from wheelfit.sources.bridges.catalogue import KnownFamilies
-
-_TIMEOUT = 5.0
-"""Seconds in which an index must begin to answer."""
+    from wheelfit.sources.settings import SourceSettings
 
 
 class OwnerIndex(Struct, frozen=True):
@@ -120,42 +113,6 @@ class OwnerIndexes:
                         redact(self._place(family, member)),
                     )
                     break
-
-    def query(self, context: Context) -> Mapping[str, str]:
-        """Query the first index of every family in effect, and return the errors by family.
-
-        :param context: its environment has the variables needed to reach them.
-        :return: the error of each; empty if the index answers.
-        """
-        from wheelfit.sources.concurrency import map_concurrently
-
-        active = {index.family for index in self.indexes() if not index.reason}
-        families = [family for name, family in self._families.items() if name in active]
-        problems = map_concurrently(families, lambda family: self._problem(family, context), most=8)
-        return {family.name: problem for family, problem in zip(families, problems, strict=True)}
-
-    def _problem(self, family: BridgeFamily, context: Context) -> str:
-        """Return the reason why the first index of a family does not answer; empty if it does."""
-        from wheelfit.operations.indexes import open_indexes, settings_for_source
-
-        member = next(member for member in family.members if not member.is_of_registry)
-        project = (member.projects or family.projects)[0].replace("*", "")
-        only = () if family.name in self._catalogue.bases else family.only_hosts
-        source_settings = settings_for_source(
-            replace(self._settings, cache=False, timeout=_TIMEOUT, retries=0),
-            # For flat pages, and for files that no page lists, any response is enough.
-            self._place(family, member) if member.index else self._base(family),
-            is_page=False,
-            hosts=FamilyHosts(family.name, only) if only else None,
-        )
-        try:
-            with open_indexes(SourceOptions(no_bridges=True), source_settings, context) as sources:
-                sources.project(canonicalize_name(project))
-        except UnexpectedStatus as error:
-            return error.message if member.index else ""
-        except NetworkError as error:
-            return error.message
-        return ""
 
     def _base(self, family: BridgeFamily) -> str:
         """Return the URL above the folders of a family: the user's mirror, or its own."""

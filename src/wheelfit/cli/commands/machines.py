@@ -365,9 +365,8 @@ Diagnose the machine and the environment, with remedies.
 
 Examines the machine with all its probes, environment variables and tools, and all installed
 packages: whether they fit the machine and each other. --runtime examines a running process instead.
-No installed package is imported, nothing is changed without --repair, and no network is used
-without --repair or --online. The report can be sent to others: it has no host names, serial numbers
-or credentials.
+No installed package is imported, and without --repair nothing is changed and no network is used.
+The report can be sent to others: it has no host names, serial numbers or credentials.
 
 It reports packages that wheelfit itself depends on and that are missing, damaged or of an
 unsuitable version; --repair installs them.

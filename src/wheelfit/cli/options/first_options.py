@@ -46,7 +46,7 @@ _TABLE = {
     "bridges update": "--remove --index-url --find-links --offline --trusted-publisher "
     "--require-attestations --json --verbose",
     "providers trust": "--namespace --hash --keep --try --yes --python --index-url --json",
-    "doctor": "--runtime --full --online --only --ignore --repair --python --for --json --verbose",
+    "doctor": "--runtime --full --strict --ignore --repair --python --target --for --json -v",
     "demo": "--gpu --index-url --find-links --offline --json --verbose",
     "bridges check": "--index-url --find-links --offline --json --verbose",
 }

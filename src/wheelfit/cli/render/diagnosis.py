@@ -97,15 +97,6 @@ def _source_lines(sources: SourcesReport) -> Iterator[str]:
             f"owners' indexes replace the registry for {names} "
             "(the setting bridges = [] turns this off)"
         )
-    problems = sources.problems
-    if problems is not None:
-        silent_indexes = {name: problem for name, problem in problems.items() if problem}
-        yield from (
-            f"the index of {name} does not answer: {silent_indexes[name]}"
-            for name in silent_indexes
-        )
-        if answering_indexes := [name for name in problems if name not in silent_indexes]:
-            yield f"indexes that answer: {listed(answering_indexes)}"
     for build in sources.builds:
         yield f"{build.name} {build.version} ({build.build}) comes from {build.place}"
 
@@ -145,9 +136,11 @@ def _head(diagnosis: Diagnosis) -> Iterator[Line]:
         system = [
             environment.get(f"platform_{name}", "") for name in ("system", "release", "machine")
         ]
-        parts = [f"{python} {target.python_full_version}"]
-        if not diagnosis.replayed:  # the interpreter is not of that machine
-            parts += [" ".join(filter(None, system)), libc_of(target) or ""]
+        parts = [
+            f"{python} {target.python_full_version}",
+            " ".join(filter(None, system)),
+            libc_of(target),
+        ]
         words += f": {', '.join(part for part in parts if part)}"
     yield words, "strong"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wheelfit.cli.options.option import Option, OptionGroup
-from wheelfit.cli.options.values import ANY_TEXTS, FILE, FLAG, FOLDER, PROCESS_ID, ListOf, OneOf
+from wheelfit.cli.options.values import ANY_TEXTS, FILE, FLAG, PROCESS_ID, ListOf, OneOf
 
 COUNTING = (
     Option(
@@ -51,11 +51,8 @@ DOCTOR = OptionGroup(
     Option(
         "--runtime PID", PROCESS_ID, "look at the libraries a process has loaded; self: this one"
     ),
-    Option("--replay DIR", FOLDER, "judge for a machine captured with `wheelfit probe --record`"),
     Option("--full", FLAG, "compare the content of all installed files too"),
-    Option("--online", FLAG, "check whether the indexes of owners of projects answer"),
     Option("--strict", FLAG, "treat warnings as errors"),
-    Option("--only CODE", ANY_TEXTS, "show the findings of this kind only"),
     Option("--ignore CODE", ANY_TEXTS, "leave out the findings of a kind"),
     Option("--repair", FLAG, "install missing dependencies of wheelfit itself, with pip or uv"),
 )
