@@ -22,7 +22,6 @@ from wheelfit.server.hosting.administration import HostingRules
 from wheelfit.server.hosting.application import HostedIndex, route_of
 from wheelfit.server.hosting.logs import Log
 from wheelfit.server.hosting.metrics import Metrics
-from wheelfit.server.hosting.public_errors import PublicErrorsIndex
 from wheelfit.server.messages import Request
 from wheelfit.server.site.site import Site
 from wheelfit.server.store.blobs import Blobs, probe
@@ -350,8 +349,7 @@ def test_upstream_address_on_pages(tmp_path: Path) -> None:
     with open_store(tmp_path / "store") as store:
         written = io.StringIO()
         log = Log(written, "json")
-        index = PublicErrorsIndex(UnreachableIndex(), log)
-        hosted = HostedIndex(store, log=log, metrics=Metrics(), index=index, site=Site)
+        hosted = HostedIndex(store, log=log, metrics=Metrics(), index=UnreachableIndex(), site=Site)
         for path in ("/", "/project/some/", "/simple/", "/simple/some/", "/files/some-1.0.tar.gz"):
             for accept in ("text/html", "application/json"):
                 answer = hosted(Request("GET", path, {"accept": accept}))

@@ -223,7 +223,7 @@ def test_private_index_with_teams(host: Host) -> None:
 
 def test_outside_a_request(host: Host) -> None:
     """Outside of a request an index shows nothing."""
-    index = ReadableIndex(StoredIndex(host.store))
+    index = ReadableIndex(StoredIndex(host.store), host.log)
     assert tuple(index.projects()) == ()
     name = canonicalize_name("free")
     assert index.project(name) is index.stamp(name) is None

@@ -121,7 +121,7 @@ class HostedIndex:
         self._log = log
         self._metrics = metrics
         self._now = now
-        readable = ReadableIndex(StoredIndex(store) if index is None else index)
+        readable = ReadableIndex(StoredIndex(store) if index is None else index, log)
         simple = SimpleIndex(readable)
         self._site = simple if site is None else site(readable)
         generation = generation or store.records.serial
@@ -319,7 +319,7 @@ class HostedIndex:
         if self._rules.private and allowed is not None:
             allowed = {*allowed, *self._store.records.staged_projects(stage)}
         path = "/" + "/".join(rest)
-        index = ReadableIndex(StoredIndex(self._store, stage=stage))
+        index = ReadableIndex(StoredIndex(self._store, stage=stage), self._log)
         with as_reader(Reader(self._rules.private, allowed)):
             response = SimpleIndex(index)(replace(request, path=path))
         return self._with_cache_control(response, "private, no-store")

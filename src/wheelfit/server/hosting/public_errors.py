@@ -11,17 +11,12 @@ from copy import copy
 from typing import TYPE_CHECKING, TypeVar
 
 from wheelfit.errors import StorageUnavailable
-from wheelfit.sources.file_readers import ContentFiles
 from wheelfit_runtime.errors import NetworkError, WheelfitError
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator
-
-    from packaging.utils import NormalizedName
+    from collections.abc import Iterator
 
     from wheelfit.server.hosting.logs import Log
-    from wheelfit.sources.page import ProjectPage
-    from wheelfit.sources.repository import Content, Index
 
 
 _Error = TypeVar("_Error", bound="WheelfitError")
@@ -53,37 +48,10 @@ def public_error(error: _Error, log: Log) -> _Error:
     return public
 
 
-class PublicErrorsIndex(ContentFiles):
-    """An `Index` around another that raises errors as `public_error` returns them."""
-
-    def __init__(self, index: Index, log: Log) -> None:
-        self._index = index
-        self.name = index.name
-        self._log = log
-
-    def projects(self) -> Iterable[NormalizedName]:
-        """Return the names of all projects."""
-        with self._public_errors():
-            return self._index.projects()
-
-    def project(self, name: NormalizedName) -> ProjectPage | None:
-        """Return the page of a project."""
-        with self._public_errors():
-            return self._index.project(name)
-
-    def stamp(self, name: NormalizedName) -> Hashable | None:
-        """Return a value that stays equal as long as the page of a project does."""
-        with self._public_errors():
-            return self._index.stamp(name)
-
-    def content(self, filename: str) -> Content | None:
-        """Return the bytes of a listed file, or where they are."""
-        with self._public_errors():
-            return self._index.content(filename)
-
-    @contextmanager
-    def _public_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (StorageUnavailable, NetworkError) as error:
-            raise public_error(error, self._log) from error
+@contextmanager
+def public_errors(log: Log) -> Iterator[None]:
+    """Raise errors of a storage or of the network as `public_error` returns them."""
+    try:
+        yield
+    except (StorageUnavailable, NetworkError) as error:
+        raise public_error(error, log) from error

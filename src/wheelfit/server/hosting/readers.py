@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wheelfit.core.filename import project_of
 from wheelfit.core.project_patterns import fits
 from wheelfit.server.hosting.access import TOKEN_NEEDED, PermissionDenied
+from wheelfit.server.hosting.public_errors import public_errors
 from wheelfit.sources.file_readers import ContentFiles
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
+    from wheelfit.server.hosting.logs import Log
     from wheelfit.sources.page import ProjectPage
     from wheelfit.sources.repository import Content, Index
 
@@ -70,36 +72,42 @@ def is_shared(project: str) -> bool:
 
 
 class ReadableIndex(ContentFiles):
-    """An `Index` around another, filtered for each reader.
+    """An `Index` around another, as its clients may see it.
 
-    For a private project, whether it exists or not, the methods raise `PermissionDenied` (401) if
-    the reader is anonymous.
+    It has the projects that the reader may read. For a private project, whether it exists or not,
+    the methods raise `PermissionDenied` (401) if the reader is anonymous. Errors have no addresses
+    and paths (`public_errors`).
     """
 
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: Index, log: Log) -> None:
         self._index = index
+        self._log = log
         self.name = index.name
 
     def projects(self) -> Iterable[NormalizedName]:
         """Return the names of the projects that the reader may read."""
         reader = _READER.get(_DEFAULT_READER)
-        names = self._index.projects()
-        return names if reader.sees_all else tuple(filter(reader.may_read, names))
+        with public_errors(self._log):
+            names = self._index.projects()
+            return names if reader.sees_all else tuple(filter(reader.may_read, names))
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project."""
-        return self._index.project(name) if _may_read(name) else None
+        with public_errors(self._log):
+            return self._index.project(name) if _may_read(name) else None
 
     def stamp(self, name: NormalizedName) -> Hashable | None:
         """Return a value that stays equal as long as the page of a project does."""
-        return self._index.stamp(name) if _may_read(name) else None
+        with public_errors(self._log):
+            return self._index.stamp(name) if _may_read(name) else None
 
     def content(self, filename: str) -> Content | None:
-        """Return the bytes of a listed file, or where they are."""
+        """Return the bytes of a listed file."""
         base = filename
         for suffix in _SUFFIXES:
             base = base.removesuffix(suffix)
-        return self._index.content(filename) if _may_read(project_of(base)) else None
+        with public_errors(self._log):
+            return self._index.content(filename) if _may_read(project_of(base)) else None
 
 
 def _may_read(project: NormalizedName | None) -> bool:

@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from wheelfit.errors import StorageUnavailable
 from wheelfit.server.asgi import AsgiApplication, ServedRequest
 from wheelfit.server.forwarded import TrustedProxies
 from wheelfit.server.hosting.access import OPERATOR
 from wheelfit.server.hosting.application import HostedIndex, route_of
 from wheelfit.server.hosting.logs import Log, choose_log_format, library_messages, traceback_of
 from wheelfit.server.hosting.metrics import Metrics
-from wheelfit.server.hosting.public_errors import PublicErrorsIndex, public_error
+from wheelfit.server.hosting.public_errors import public_errors
 from wheelfit.server.hosting.readers import ReadableIndex
 from wheelfit.server.hosting.trusted_publishing import TrustedPublishing
 from wheelfit.server.hosting.webhooks import WebhookDelivery
@@ -111,18 +110,13 @@ def run_server(
                 index, owners=settings.owners, owns_name=store.records.owns_name
             )
             bridges = {
-                name: FamilyIndexes(
-                    mirror, wrap=lambda index: ReadableIndex(PublicErrorsIndex(index, log))
-                )
+                name: FamilyIndexes(mirror, wrap=lambda index: ReadableIndex(index, log))
                 for name, mirror in mirrors.families.items()
             }
-        index = PublicErrorsIndex(index, log)
 
         def recent() -> tuple[RecentUpload, ...]:
-            try:
+            with public_errors(log):
                 return stored.recent()
-            except StorageUnavailable as error:
-                raise public_error(error, log) from error
 
         token_file = _first_token(store, settings.folder)
         url = settings.public_url or origin_of(listener)
