@@ -287,10 +287,7 @@ def _contradiction_findings(
             continue
         if concerns_index and contradiction.path in index_labels:
             continue
-        member = "variant.json" if second in wheels else ""
-        yield Location(second, member).finding(
-            checks.INCONSISTENT_WHEELS, _difference(contradiction), path=contradiction.path
-        )
+        yield contradiction_finding(contradiction, "variant.json" if second in wheels else "")
 
 
 _MAX_DUPLICATE_SIZE = 1_000_000  # bytes
@@ -327,10 +324,17 @@ def _marker_findings(release: ReleaseFacts, indexes: Sequence[IndexFacts]) -> It
             yield from undeclared_findings(wheel.core, declared, Location(wheel.where, "METADATA"))
 
 
-def _difference(contradiction: Contradiction) -> str:
-    """Return the difference of the second file of a contradiction from the first."""
+def contradiction_finding(contradiction: Contradiction, member: str = "variant.json") -> Finding:
+    """Return the finding of the second file of a contradiction (F-65).
+
+    :param member: the member of a wheel; empty: the file itself contradicts the first one.
+    """
     there, here = (shortened(value, _MAX_QUOTED) for value in contradiction.values)
-    return f"{contradiction.path} differs from {contradiction.first} (here: {here}; there: {there})"
+    path, first = contradiction.path, contradiction.first
+    message = f"{path} differs from {first} (here: {here}; there: {there})"
+    return Location(contradiction.second, member).finding(
+        checks.INCONSISTENT_WHEELS, message, path=path
+    )
 
 
 def wrong_hash_finding(error: IntegrityError, where: str) -> Finding:

@@ -15,6 +15,7 @@ from packaging.utils import canonicalize_name, parse_sdist_filename
 from wheelfit.checking import checks
 from wheelfit.checking.checks import CHECKS
 from wheelfit.checking.findings import Finding, Location, Severity
+from wheelfit.checking.releases import contradiction_finding
 from wheelfit.checking.wheels.wheel import check_wheel
 from wheelfit.core.filename import WheelFilename, index_file_name
 from wheelfit.core.index_metadata import combine, contradictions, read_wheel_document
@@ -255,19 +256,7 @@ def combined_document(wheels: Sequence[VariantWheel]) -> tuple[bytes | None, tup
         documents.append((where, document))
     if findings:
         return None, tuple(findings)
-    for conflict in contradictions(documents):
-        values = "; ".join(
-            f"{where}: {value}"
-            for where, value in zip((conflict.first, conflict.second), conflict.values, strict=True)
-        )
-        location = Location(conflict.second, "variant.json")
-        findings.append(
-            location.finding(
-                checks.INCONSISTENT_WHEELS,
-                f"it and {conflict.first} contradict each other about {conflict.path} ({values})",
-                path=conflict.path,
-            )
-        )
+    findings = list(map(contradiction_finding, contradictions(documents)))
     if findings:
         return None, tuple(findings)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from dataclasses import asdict
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,7 +15,7 @@ from wheelfit.core.filename import index_file_name
 from wheelfit.core.index_metadata import Contradiction, combine, contradictions, read_wheel_document
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import write_document
-from wheelfit.errors import InconsistentDocuments
+from wheelfit.errors import UploadRefused
 from wheelfit.server.store.database import Execute, Row, insert
 from wheelfit.server.store.project_rules import ProjectRules, quota_violations
 from wheelfit.server.store.records import PUBLISHED, NewFile, ReleaseDocument, Violation, refusal
@@ -36,23 +37,28 @@ class WheelDocument(NamedTuple):
     """Its ``variant.json``."""
 
 
-def contradiction_violations(documents: Sequence[WheelDocument]) -> tuple[Violation, ...]:
-    """Return the contradictions between wheels of a release (F-60, F-61, F-62)."""
+def release_document(
+    wheels: Sequence[WheelDocument],
+) -> tuple[bytes | None, tuple[Violation, ...]]:
+    """Return the document of a release, or the violations in its wheels (F-60, F-61, F-62).
+
+    :param wheels: the documents of all its variant wheels; without any there is no document.
+    """
+    if not wheels:
+        return None, ()
     try:
-        read = _read(documents)
+        read = _read(wheels)
     except InvalidWheel as error:
         where = f"{error.where}: variant.json"
-        return (Violation("invalid-document", error.message, where),)
-    if not read:
-        return ()
+        return None, (Violation("invalid-document", error.message, where),)
     violations = tuple(map(_contradiction_violation, contradictions(read)))
-    if not violations:
-        try:
-            write_document(combine(read))
-        except InvalidDocument as error:
-            message = f"the documents of the release cannot be written as one: {error.message}"
-            return (Violation("inconsistent-variants", message, documents[-1].filename),)
-    return violations
+    if violations:
+        return None, violations
+    try:
+        return write_document(combine(read)), ()
+    except InvalidDocument as error:
+        message = f"the documents of the release cannot be written as one: {error.message}"
+        return None, (Violation("inconsistent-variants", message, wheels[-1].filename),)
 
 
 def _contradiction_violation(contradiction: Contradiction) -> Violation:
@@ -63,31 +69,11 @@ def _contradiction_violation(contradiction: Contradiction) -> Violation:
     )
 
 
-def make_document(
-    project: NormalizedName, version: Version, documents: Sequence[WheelDocument]
-) -> ReleaseDocument | None:
-    """Return the document of a release; None if it has no variant wheel.
-
-    :param documents: of all its variant wheels; `contradiction_violations` found nothing in them.
-    """
-    read = _read(documents)
-    if not read:
-        return None
-    try:
-        content = write_document(combine(read))
-    except InvalidDocument as error:
-        raise InconsistentDocuments(error.message, where=documents[-1].filename) from None
-    digest = hashlib.sha256(content).hexdigest()
-    return ReleaseDocument(index_file_name(project, version), digest, content)
-
-
 def rewrite_document(execute: Execute, project: NormalizedName, version: str) -> None:
     """Rewrite the document of a release (F-74)."""
     execute("DELETE FROM release_document WHERE project = ? AND version = ?", (project, version))
     wheels = wheels_of(execute, project, version, PUBLISHED)
-    if not wheels:
-        return
-    document = make_document(project, _version_as_spelled(execute, wheels), wheels)
+    document = _document_of(execute, project, wheels)
     if document is not None:
         values = {**asdict(document), "project": project, "version": version}
         insert(execute, "release_document", **values, size=len(document.content))
@@ -102,13 +88,30 @@ def documents_of(execute: Execute, project: NormalizedName, stage: str) -> list[
     )
     documents = []
     for (version,) in rows:
-        wheels = wheels_of(execute, project, version, stage)
-        # A contradicting wheel was published meanwhile; publishing the stage reports it.
-        if wheels and not contradiction_violations(wheels):
-            document = make_document(project, _version_as_spelled(execute, wheels), wheels)
+        # If a contradicting wheel was published meanwhile, publishing the stage reports it.
+        with suppress(UploadRefused):
+            document = _document_of(execute, project, wheels_of(execute, project, version, stage))
             if document is not None:
                 documents.append(document)
     return documents
+
+
+def _document_of(
+    execute: Execute, project: NormalizedName, wheels: Sequence[WheelDocument]
+) -> ReleaseDocument | None:
+    """Return the document of a release; None if it has no variant wheel.
+
+    :raises UploadRefused: its wheels contradict each other.
+    """
+    content, violations = release_document(wheels)
+    if violations:
+        raise refusal(violations)
+    if content is None:
+        return None
+    # The version is spelled as in the first wheel.
+    rows = execute("SELECT spelling FROM file WHERE filename = ?", (wheels[0].filename,))
+    name = index_file_name(project, Version(rows[0][0]))
+    return ReleaseDocument(name, hashlib.sha256(content).hexdigest(), content)
 
 
 def wheels_of(
@@ -121,12 +124,6 @@ def wheels_of(
         (project, version, stage),
     )
     return [WheelDocument(name, Label(label), bytes(content)) for name, label, content in rows]
-
-
-def _version_as_spelled(execute: Execute, wheels: Sequence[WheelDocument]) -> Version:
-    """Return the version of a release as its first wheel spells it."""
-    rows = execute("SELECT spelling FROM file WHERE filename = ?", (wheels[0].filename,))
-    return Version(rows[0][0])
 
 
 def _read(documents: Sequence[WheelDocument]) -> list[tuple[str, VariantDocument]]:
@@ -202,9 +199,10 @@ def check_new_file(
     if new.document is not None and new.label is not None:
         own = WheelDocument(new.filename, new.label, new.document)
         wheels = wheels_of(execute, new.project, version, stage)
-        violations += contradiction_violations(
+        _, contradicting = release_document(
             [*(wheel for wheel in wheels if wheel.filename != new.filename), own]
         )
+        violations += contradicting
     if violations:
         raise refusal(violations)
     return True

@@ -28,10 +28,10 @@ from wheelfit.server.store.records import (
 )
 from wheelfit.server.store.release_documents import (
     check_new_file,
-    contradiction_violations,
     documents_of,
     folded_name,
     owners_of,
+    release_document,
     rewrite_document,
     sdist_violations,
     spelling_violations,
@@ -413,7 +413,7 @@ class Records:
                 violation
                 for project, version in sorted(releases)
                 for violation in (
-                    *contradiction_violations(wheels_of(execute, project, version, PUBLISHED)),
+                    *release_document(wheels_of(execute, project, version, PUBLISHED))[1],
                     *spelling_violations(execute, project, version),
                     *sdist_violations(execute, project, version, names),
                     *status_violations(execute, project, project),
