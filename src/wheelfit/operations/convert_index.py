@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from packaging.utils import NormalizedName, canonicalize_name
@@ -26,6 +24,7 @@ from wheelfit.sources.urls import redact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from wheelfit.operations.context import Context
     from wheelfit.server.generate.conversion import ConvertedProject
@@ -38,10 +37,8 @@ class ConvertIndexRequest(SourceOptions):
 
     source: str
     to: str
-    rewrite_wheels: bool = False
     accept_losses: bool = False
     keep_going: bool = False
-    replace: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +62,6 @@ class ConvertedIndex:
         }
 
     @property
-    def rewritten(self) -> dict[str, str]:
-        """The new names of rewritten wheels, by their old names."""
-        return {
-            old: new for project in self.projects.values() for old, new in project.rewritten.items()
-        }
-
-    @property
     def lost(self) -> list[str]:
         """The losses that the user accepted, one sentence each."""
         return [text for project in self.projects.values() for text in project.lost]
@@ -85,7 +75,7 @@ class ConvertedIndex:
         """Return the object of ``--json`` (docs/reference/json.md)."""
         return plain_report(
             self,
-            "target documents rewritten lost",
+            "target documents lost",
             source=redact(self.source),
             published=self.generated.is_published,
             projects=len(self.projects),
@@ -108,30 +98,19 @@ def convert_index(request: ConvertIndexRequest, context: Context) -> ConvertedIn
         )
     projects: dict[str, ConvertedProject] = {}
     with ExitStack() as stack:
-        scratch = Path(stack.enter_context(TemporaryDirectory(prefix="wheelfit-")))
         repository, names = _open(source_folder, request, context, stack)
         progress = stack.enter_context(context.reporter.work("converting"))
         progress.start(len(names))
         for name in names:
             page = repository.project(name)
             if page is not None:
-                folder = scratch / name
-                folder.mkdir()
-                converted = convert_project(
-                    repository,
-                    page,
-                    folder,
-                    rewrite_wheels=request.rewrite_wheels,
-                    accept_losses=request.accept_losses,
-                )
+                converted = convert_project(repository, page, accept_losses=request.accept_losses)
                 # Folders without files are not projects.
                 if converted.entries or converted.findings:
                     projects[name] = converted
             progress.advance(1)
         progress.done()
-        generated = publish_converted(
-            projects, target, keep_going=request.keep_going, replace_files=request.replace
-        )
+        generated = publish_converted(projects, target, keep_going=request.keep_going)
     return ConvertedIndex(request.source, target.name, projects, generated)
 
 

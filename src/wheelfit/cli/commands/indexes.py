@@ -196,7 +196,7 @@ Convert an index of an old layout to the current one.
 
 Every -variants.json of SOURCE, in any published layout, is converted to the current one, and new
 pages list it beside the same files. Files on this machine are copied; others stay where they are.
-Wheels change only with --rewrite-wheels.
+Wheels stay unchanged: `wheelfit wheel convert` converts them.
 """,
                 (CONVERT_INDEX, SOURCES),
                 Operation("convert_index.convert_index", "indexes.show_converted_index"),

@@ -34,7 +34,7 @@ _TABLE = {
     "check": _CHECK,
     "abi bounds": "--against --project --exports --label --newest --built-with -i -f --json",
     "index check": "--project --full --profile --strict --ignore --sarif --output --json",
-    "index convert": "--to --rewrite-wheels --accept-losses --keep-going --replace --json",
+    "index convert": "--to --accept-losses --keep-going --json",
     "index import": "--project --owner --dry-run --at --database --storage --cert --offline --json",
     "index prefetch": "-r --lock --family --accelerator --newest --dry-run --at --mirror "
     "--mirror-python --json",

@@ -281,13 +281,14 @@ def show_converted_index(report: ConvertedIndex, output: Output) -> int:
     output.report(
         f"{count_of(len(documents), 'index file')} read" + (f" ({counts})" if counts else "")
     )
-    for old, new in report.rewritten.items():
-        output.report(f"  {old} → {new}" if old != new else f"  {old} is converted")
     if generated.is_published:
         count = count_of(len(report.projects), "project")
         output.report(f"{report.target}/simple/: {count}; {len(generated.written)} written", "good")
     else:
-        output.report("nothing is published; --keep-going publishes the rest", "bad")
+        output.report(
+            "nothing is published; --keep-going publishes the rest unless a published file changed",
+            "bad",
+        )
     if generated.refused:
         return FAULTS
     return LOSSES if report.lost else 0

@@ -66,10 +66,6 @@ FILES_OF_INDEX = OptionGroup(
     Option("WHAT ...", TEXT, "the name of a file, a release as NAME==VERSION, or a project"),
 )
 
-_REPLACE = Option(
-    "--replace", FLAG, "accept files that were published with other content under the same name"
-)
-
 GENERATE = OptionGroup(
     "",
     Option("DIR", FOLDER, "the folder with the wheels", stored_as="folder"),
@@ -86,7 +82,9 @@ GENERATE = OptionGroup(
     ),
     Option("--keep-going", FLAG, "publish the valid files although others are refused"),
     Option("--full", FLAG, "compare all content of new wheels with RECORD"),
-    _REPLACE,
+    Option(
+        "--replace", FLAG, "accept files that were published with other content under the same name"
+    ),
     Option("--prune", FLAG, "remove files that no page names, now and before the last change"),
     Option("--allow-empty", FLAG, "remove all projects of the index if DIR has nothing to publish"),
     Option("--site", FLAG, "write pages for people beside the index (needs the extra `server`)"),
@@ -118,16 +116,10 @@ CONVERT_INDEX = OptionGroup(
         "a folder, or a URL as s3://bucket/prefix, that gets the new index",
         is_required=True,
     ),
-    Option(
-        "--rewrite-wheels",
-        FLAG,
-        "convert local wheels whose variant.json has an old layout",
-    ),
     Option("--accept-losses", FLAG, "drop what the current layout cannot express"),
     Option(
         "--keep-going", FLAG, "publish the converted files although others could not be converted"
     ),
-    _REPLACE,
 )
 
 SERVE = OptionGroup(
