@@ -304,8 +304,6 @@ EXCEPTIONS = {
     "operations/machine.py": "--rocm-compat, --tpu-generation",
     "cli/options/table/machine.py": "--rocm-compat, --tpu-generation",
     "cli/options/table/variants.py": "examples of shorthands",
-    "cli/options/table/hardware.py": "options of `host new` for three families",
-    "operations/host_descriptions.py": "options of `host new` for three families",
     "wheelfit_runtime/platforms/recording.py": "--rocm-compat, --tpu-generation",
     # What another tool knows.
     "core/virtual_packages.py": "conda's virtual packages of CUDA",

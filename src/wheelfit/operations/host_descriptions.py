@@ -25,7 +25,7 @@ from wheelfit.operations.machine import target_in_effect
 from wheelfit.operations.plain_data import PlainFields, plain_fields, plain_report
 from wheelfit.operations.probe import namespaces_json
 from wheelfit.operations.requests import ValidatedRequest
-from wheelfit.resolution.preset_hosts import host_of_preset, platforms_of_preset
+from wheelfit.resolution.preset_hosts import host_of_preset
 from wheelfit_runtime import __version__
 from wheelfit_runtime.errors import UserError, WheelfitError
 from wheelfit_runtime.platforms import providers
@@ -35,7 +35,7 @@ from wheelfit_runtime.platforms.presets import MACHINES, compose, is_preset, pre
 from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from wheelfit.core.target import Target
@@ -249,9 +249,6 @@ def _about(path: Path) -> str:
     return ", ".join(parts) + (f"; written by {file.created_by}" if file.created_by else "")
 
 
-_HARDWARE = ("level", "cuda", "sm", "rocm", "gfx")
-
-
 class NewHostRequest(ValidatedRequest):
     """The parts of a machine, and the path of its host file."""
 
@@ -261,15 +258,9 @@ class NewHostRequest(ValidatedRequest):
     save: str | None = None
     force: bool = False
     python: str | None = None
-    platform: str | None = None
     glibc: str | None = None
     musl: str | None = None
     macos: str | None = None
-    level: str | None = None
-    cuda: str | None = None
-    sm: str | None = None
-    rocm: str | None = None
-    gfx: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +293,7 @@ def write_host(request: NewHostRequest, context: Context) -> NewHost:
 def describe_host(request: NewHostRequest, context: Context) -> Host:
     """Return the machine that names and options describe.
 
-    :raises UsageError: options contradict each other.
+    :raises UsageError: names or options contradict each other.
     :raises UnknownHost: there is no preset or file of a name.
     """
     interpreter = _interpreter(request.python) if request.python else None
@@ -310,7 +301,7 @@ def describe_host(request: NewHostRequest, context: Context) -> Host:
     if THIS in files:
         raise UsageError("this machine needs no description", hint="run `wheelfit probe -o FILE`")
     if files:
-        host = _extended_host_file(request, files[0], interpreter, context)
+        host = _host_of_file(request, files[0], interpreter, context)
     else:
         host = _composed_preset(request, interpreter)
     report_notes(host, context)
@@ -332,64 +323,32 @@ def _own_path(name: str, context: Context) -> str:
 
 
 def _composed_preset(request: NewHostRequest, interpreter: HostInterpreter | None) -> Host:
-    """Return the machine of presets and options together."""
-    parts = [*request.names, *_preset_parts(request)]
-    if not parts:
-        hint = "name presets, or give --platform, --cuda and so on"
-        raise UsageError("the machine is not described", hint=hint)
-    preset = compose(parts)
+    """Return the machine of presets, with the requested versions."""
+    if not request.names:
+        raise UsageError(
+            "the machine is not described", hint="name presets, as cuda-12.8-sm90 linux-x86_64"
+        )
+    preset = compose(request.names)
     version = _library_version(request, preset.platform)
     file, notes = host_of_preset(preset, interpreter=interpreter, version=version)
     return Host(preset.name, "preset", file, preset.description, notes)
 
 
-def _extended_host_file(
+def _host_of_file(
     request: NewHostRequest, name: str, interpreter: HostInterpreter | None, context: Context
 ) -> Host:
-    """Return the machine of a host file, with the options that can be added to one."""
-    others = [f"--{key}" for key in _HARDWARE if getattr(request, key)]
-    others += [other for other in request.names if other != name]
+    """Return the machine of a host file, with the requested Python."""
+    others = [other for other in request.names if other != name]
+    others += [f"--{key}" for key in _LIBRARY_VERSIONS if getattr(request, key)]
     if others:
         raise UsageError(
             f"{name} is a host file, so {others[0]} cannot be added to it",
-            hint="edit the file; --python, --platform, --glibc, --musl and --macos can be added",
+            hint="edit the file; only --python can be added",
         )
     host = open_host(name, context.environ)
-    file = replace(host.file, origin=host.file.origin or f"file {host.public_name}")
-    if interpreter is not None:
-        file = replace(file, interpreter=interpreter)
-    if request.platform:
-        preset = compose([request.platform])
-        version = _library_version(request, preset.platform)
-        file = replace(file, platforms=platforms_of_preset(preset, version))
-    elif any(getattr(request, key) for key in _LIBRARY_VERSIONS):
-        raise UsageError("--glibc, --musl and --macos need --platform beside a host file")
-    return replace(host, file=file)
-
-
-def _preset_parts(request: NewHostRequest) -> Iterator[str]:
-    """Yield the parts of presets that the options of a request describe."""
-    if request.cuda:
-        device = re.sub(r"^sm_?|\.", "", request.sm or "")
-        yield f"cuda-{request.cuda}" + (f"-sm{device}" if device else "")
-    elif request.sm:
-        raise UsageError(
-            "--sm needs --cuda: without a driver a GPU supports nothing", hint="add --cuda 12.8"
-        )
-    if request.rocm:
-        device = (request.gfx or "").removeprefix("gfx")
-        yield f"rocm-{request.rocm}" + (f"-gfx{device}" if device else "")
-    elif request.gfx:
-        raise UsageError("--gfx needs --rocm", hint="add --rocm 6.4")
-    if request.level:
-        level = request.level.removeprefix("cpu-")
-        if level.startswith("v"):
-            level = f"x86_64-{level}"
-        elif level[:1].isdigit():
-            level = "aarch64" if level == "8a" else f"aarch64-{level}"
-        yield f"cpu-{level}"
-    if request.platform:
-        yield request.platform
+    origin = host.file.origin or f"file {host.public_name}"
+    interpreter = interpreter or host.file.interpreter
+    return replace(host, file=replace(host.file, origin=origin, interpreter=interpreter))
 
 
 _LIBRARY_VERSIONS = {

@@ -69,15 +69,9 @@ NEW_HOST = OptionGroup(
         TEXT,
         "its Python, as 3.12, 3.12.4 or 3.13t (default: the one in use)",
     ),
-    Option("--platform PLATFORM", TEXT, "as linux-x86_64 or macos-arm64"),
     Option("--glibc VERSION", TEXT, "of Linux, as 2.28"),
     Option("--musl VERSION", TEXT, "of Alpine Linux, as 1.2"),
     Option("--macos VERSION", TEXT, "of a Mac, as 14.0"),
-    Option("--level LEVEL", TEXT, "of the processor: v1 to v4, or an Arm version as 8.2a"),
-    Option("--cuda VERSION", TEXT, "of NVIDIA's driver, as 12.8"),
-    Option("--sm NN", TEXT, "of an NVIDIA GPU, as 90"),
-    Option("--rocm VERSION", TEXT, "as 6.4"),
-    Option("--gfx NAME", TEXT, "of an AMD GPU, as gfx942"),
 )
 
 LISTED_PROVIDERS = OptionGroup(
