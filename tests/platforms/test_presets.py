@@ -17,7 +17,6 @@ from wheelfit_runtime.platforms.features import Detection, FeatureConfig, Status
 from wheelfit_runtime.platforms.presets import MACHINES, compose, is_preset, preset_lines
 from wheelfit_runtime.platforms.providers import namespaces
 from wheelfit_runtime.platforms.providers.aarch64.tables import VERSIONS
-from wheelfit_runtime.platforms.providers.amd import presets as amd_presets
 from wheelfit_runtime.platforms.providers.amd import provider as amd
 from wheelfit_runtime.platforms.providers.amd.probes import AmdDriver, AmdGpu
 from wheelfit_runtime.platforms.providers.ascend import provider as ascend
@@ -225,21 +224,6 @@ class TestEveryPreset:
             with raises_code("invalid-preset") as excinfo:
                 compose([name])
             assert excinfo.value.hint == hint
-
-    def test_new_gpus_begin_with_their_first_rocm(self) -> None:
-        """The list and a note name the first ROCm that supports a GPU, where that is known."""
-        lines = {line.pattern: line for line in preset_lines()}
-        assert lines["rocm-M.m-gfx950"] == (
-            "rocm-M.m-gfx950",
-            "rocm-7.0-gfx950",
-            f"MI350X, MI355X; ROCm 7.0 to {amd_presets.ROCM[0]}",
-        )
-        assert lines["rocm-M.m-gfx942"].example == "rocm-6.4-gfx942"
-        assert lines["rocm-M.m-gfx906"].description == "MI50, MI60, Radeon VII"
-        assert amd_presets.FIRST_ROCM.keys() <= amd_presets.GFX.keys()
-        assert set(amd_presets.FIRST_ROCM.values()) <= set(amd_presets.ROCM)
-        assert compose(["rocm-6.3-gfx950"]).notes == ("the first ROCm that supports gfx950 is 7.0",)
-        assert compose(["rocm-7.0-gfx950"]).notes == compose(["rocm-6.0-gfx906"]).notes == ()
 
     def test_the_machine_in_use_does_not_matter(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """P-65: overrides of this machine say nothing of another one."""

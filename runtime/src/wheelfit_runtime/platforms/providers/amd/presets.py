@@ -43,13 +43,6 @@ GFX: Mapping[str, str] = {
     name: _GFX_WORDS.get(name, "") for name in (*tables.PUBLISHED_GFX, *tables.APPENDED_GFX)
 }
 """Every known name of an AMD GPU, with well-known products."""
-FIRST_ROCM: Mapping[str, str] = {
-    "gfx942": "6.0",
-    "gfx950": "7.0",
-    "gfx1200": "6.4",
-    "gfx1201": "6.4",
-}
-"""The first release of ROCm that supports a GPU, if AMD's release notes name one."""
 
 
 def _release(text: str) -> tuple[int, ...]:
@@ -83,9 +76,6 @@ def read(part: str, rest: str) -> Accelerator:
         facts["AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH"] = device
         products = GFX[device]
         description += f" with {device}" + (f" ({products})" if products else "")
-        first = FIRST_ROCM.get(device)
-        if first is not None and _release(version) < _release(first):
-            notes.append(f"the first ROCm that supports {device} is {first}")
     platforms = PRESETS.platforms
     return Accelerator(part, PRESETS.name, facts, description, platforms, tuple(notes))
 
@@ -93,8 +83,5 @@ def read(part: str, rest: str) -> Accelerator:
 def lines() -> Iterator[PresetLine]:
     """Yield a line for each known device."""
     for name, products in GFX.items():
-        first = FIRST_ROCM.get(name)
-        example_version = max(_EXAMPLE_ROCM, first or _EXAMPLE_ROCM, key=_release)
-        releases = f"ROCm {first} to {ROCM[0]}" if first else ""
-        description = "; ".join(filter(None, (products, releases))) or "AMD GPU"
-        yield PresetLine(f"rocm-M.m-{name}", f"rocm-{example_version}-{name}", description)
+        description = products or "AMD GPU"
+        yield PresetLine(f"rocm-M.m-{name}", f"rocm-{_EXAMPLE_ROCM}-{name}", description)
