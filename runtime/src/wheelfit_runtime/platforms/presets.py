@@ -22,6 +22,7 @@ from wheelfit_runtime.platforms.features import Detection, Evidence
 from wheelfit_runtime.platforms.known_platforms import PLATFORMS, PlatformRow
 from wheelfit_runtime.platforms.preset_parts import Accelerator, PresetLine, unknown_preset
 from wheelfit_runtime.platforms.system_view import SystemView
+from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -191,17 +192,7 @@ def compose(texts: Iterable[str]) -> Preset:
             )
     _check_families(accelerators, name)
     platform = _platform(platforms, processors, accelerators, name)
-    row = PLATFORMS[platform]
-    processor = processors[0].removeprefix("cpu-") if processors else row.processor
-    if processors and not _can_have(row, processor_rows()[processor]):
-        raise _wrong_processor(processors[0], platform, name)
-    for accelerator in accelerators:
-        if platform not in accelerator.platforms:
-            raise _contradiction(
-                f"there is no {accelerator.name} on {platform}",
-                name,
-                f"it exists on {', '.join(accelerator.platforms)}",
-            )
+    processor = processors[0].removeprefix("cpu-") if processors else PLATFORMS[platform].processor
     return Preset(
         "+".join((*(accelerator.name for accelerator in accelerators), *processors, *platforms)),
         platform,
@@ -219,19 +210,6 @@ def _can_have(platform: PlatformRow, processor: ProcessorRow) -> bool:
         processor.architecture == platform.architecture
         and (processor.system or platform.system) == platform.system
     )
-
-
-def _wrong_processor(part: str, platform: str, name: str) -> UserError:
-    row, rows = PLATFORMS[platform], processor_rows()
-    if rows[part.removeprefix("cpu-")].architecture != row.architecture:
-        message = f"{part} is not a processor of {platform}, which is {row.architecture}"
-        return _contradiction(message, name)
-    others = (key for key, processor in rows.items() if _can_have(row, processor))
-    descriptions = ", ".join(
-        rows[key].description for key in dict.fromkeys((row.processor, *others))
-    )
-    message = f"{part} cannot be detected on {platform}, only {descriptions}"
-    return _contradiction(message, name, f"leave {part} out")
 
 
 def _check_families(accelerators: tuple[Accelerator, ...], name: str) -> None:
@@ -252,27 +230,16 @@ def _platform(
     accelerators: tuple[Accelerator, ...],
     name: str,
 ) -> str:
-    """Return the named platform, or the first that can have all other parts."""
-    if platforms:
-        return platforms[0]
-    platforms_of_accelerators = [accelerator.platforms for accelerator in accelerators]
-    choices = platforms_of_accelerators[0] if platforms_of_accelerators else tuple(PLATFORMS)
-    if processors:
-        processor = processor_rows()[processors[0].removeprefix("cpu-")]
-        candidates = [platform for platform in choices if _can_have(PLATFORMS[platform], processor)]
-        if not candidates:  # only beside an accelerator: each processor has a platform
-            raise _contradiction(
-                f"there is no {accelerators[0].name} beside {processors[0]}",
-                name,
-                f"it exists on {', '.join(choices)}",
-            )
-    else:
-        candidates = list(choices)
-    for platform in candidates:
-        if all(platform in allowed for allowed in platforms_of_accelerators):
+    """Return the named platform, or the first one, if it can have all other parts."""
+    allowed = [accelerator.platforms for accelerator in accelerators]
+    for part in processors:
+        processor = processor_rows()[part.removeprefix("cpu-")]
+        allowed.append(tuple(name for name, row in PLATFORMS.items() if _can_have(row, processor)))
+    for platform in tuple(platforms) or (allowed[0] if allowed else tuple(PLATFORMS)):
+        if all(platform in others for others in allowed):
             return platform
-    names = " and ".join(accelerator.name for accelerator in accelerators)
-    raise _contradiction(f"no platform has {names} together", name)
+    parts = [*(accelerator.name for accelerator in accelerators), *processors, *platforms]
+    raise _contradiction(f"no machine has {listed(parts)} together", name)
 
 
 @lru_cache(maxsize=1)
