@@ -13,6 +13,7 @@ from wheelfit.building.matrix import ANY, Job
 from wheelfit.core.labels import Label
 from wheelfit.core.properties import PropertySet
 from wheelfit.wheels.record import sha256_of_file
+from wheelfit_runtime import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -124,6 +125,7 @@ def order_digest(
         "variables": variables,
         "python": python,
         "arguments": arguments,
+        "wheelfit": __version__,
     }
     return digest_of(project, json.dumps(parts, sort_keys=True))
 

@@ -17,7 +17,7 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
 from wheelfit.building.batch import Batch, Outcome
-from wheelfit.building.batch_record import WorkRecord
+from wheelfit.building.batch_record import WorkRecord, digest_of
 from wheelfit.building.front_end.building import ProjectBuilder
 from wheelfit.building.front_end.comparison import Comparison, compare_with_plain
 from wheelfit.building.front_end.variants import PLAIN, WheelToBuild
@@ -33,15 +33,16 @@ from wheelfit.building.matrix import ANY, Job, platform_of
 from wheelfit.building.staging import deliver
 from wheelfit.core.properties import EMPTY
 from wheelfit.errors import UnusableInterpreter, UsageError
-from wheelfit.installation.change_signatures import Signer
 from wheelfit.operations.build_request import BuildRequest, open_build_environments
+from wheelfit.operations.cache_folder import cache_folder_in_use
 from wheelfit.operations.context import Context, Reporter
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.executors import is_executor_named, open_workers_of
 from wheelfit.operations.matrix import matrix_of
 from wheelfit.operations.requirements import read_requirements
 from wheelfit.operations.temporary_folders import scratch_folder
-from wheelfit_runtime.platforms.cache_folder import state_folder_of
+from wheelfit_runtime.errors import os_reason
+from wheelfit_runtime.platforms.cache_folder import make_folders, unsafe_folder, usable_cache_folder
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
     from wheelfit_runtime.errors import WheelfitError
 
-_RECORD = ".wheelfit-build"
-"""The file beside the wheels that records the finished ones."""
+_RECORDS = "builds"
+"""The folder of the cache that records finished wheels, in a file for each output folder."""
 
 
 # --- selection of jobs ----------------------------------------------------------------------
@@ -313,8 +314,12 @@ def _shared_sources(target: Path) -> Iterator[Callable[[Path], Path]]:
 @contextmanager
 def _record(
     items: Sequence[BuildItem], request: BuildRequest, context: Context, target: Path
-) -> Iterator[WorkRecord[BuildItem, tuple[BuiltWheel, ...]]]:
-    """Open the record of finished builds, a file beside the wheels."""
+) -> Iterator[WorkRecord[BuildItem, tuple[BuiltWheel, ...]] | None]:
+    """Open the record of finished builds in a folder; None without a cache."""
+    folder = _records_folder(request, context)
+    if folder is None:
+        yield None
+        return
     sources = {path: source_digest(path) for path in {item.order.project for item in items}}
     requirements = read_requirements(request, context.environ, may_be_empty=True)
     constraints = [str(constraint.requirement) for constraint in requirements.constraints]
@@ -332,20 +337,34 @@ def _record(
             item.order, sources[item.order.project], python, options, context.environ
         )
 
-    path = target / _RECORD
-    signer = Signer(Path(state_folder_of(context.environ)))
+    path = folder / f"{digest_of(str(target.resolve()))}.jsonl"
     if request.rebuild:
         path.unlink(missing_ok=True)
     with WorkRecord[BuildItem, tuple["BuiltWheel", ...]](
         path,
-        purpose="build",
         key=key,
         to_data=record_of_wheels,
         from_data=lambda data: wheels_of_record(data, target),
-        sign=lambda text: signer.of("what is built", str(path), text),
-        note=context.reporter.warn,
     ) as record:
         yield record
+
+
+def _records_folder(request: BuildRequest, context: Context) -> Path | None:
+    """Return the folder of the records; None without a cache, or if others can write to it."""
+    warn = context.reporter.warn
+    cache = usable_cache_folder(cache_folder_in_use(request, context.environ), warn)
+    if cache is None:
+        return None
+    folder = str(cache / _RECORDS)
+    if (unsafe := unsafe_folder(folder)) is not None:
+        warn(f"the cache {unsafe}")
+        return None
+    try:
+        make_folders(folder)
+    except OSError as error:
+        warn(f"finished builds are not recorded: {os_reason(error)}")
+        return None
+    return Path(folder)
 
 
 def _report_finished(

@@ -50,8 +50,8 @@ RECORDS = "hashes"
 """The kind that cannot be fetched again: it is removed only on explicit request."""
 _MAX_DOCUMENT_SIZE = 1 << 20
 _FOLDERS = {f"{kind}-1": kind for kind in KINDS}
-_OTHER_FOLDERS = ("plugins", "probes")
-"""Folders without entries: environments of plugins, answers of drivers."""
+_OTHER_FOLDERS = ("builds", "plugins", "probes")
+"""Folders without entries: records of builds, environments of plugins, answers of drivers."""
 _LEFTOVER = re.compile(r"\..*\.part", re.DOTALL)
 _MIN_AGE = 60.0
 """Seconds after which the creator of a temporary file has locked it."""

@@ -305,14 +305,24 @@ def test_parallel_build_of_a_property(builder: Builder, run: Runner) -> None:
     assert names == {"demo-1.0-py3-none-any.whl", "demo-1.0-py3-none-any-fast.whl"}
 
 
-def test_build_record_of_another_user(
+def test_without_a_cache(builder: Builder) -> None:
+    """Without a cache nothing is recorded, and everything is built again."""
+    assert builder.counts("--no-cache-dir") == {"built": 3, "skipped": 2}
+    assert builder.counts("--no-cache-dir") == {"built": 3, "skipped": 2}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions")
+def test_record_that_others_can_write(
     builder: Builder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Wheels with the build record of another user are built again."""
-    for user, status in (("theirs", "built"), ("theirs", "kept"), ("mine", "built")):
-        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / user))
-        jobs = builder.build().object["jobs"]
-        assert {job["status"] for job in jobs} - {"skipped"} == {status}
+    """A record in a folder that others can write to is neither used nor written."""
+    folder = tmp_path / "cache" / "builds"
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(folder.parent))
+    for _ in range(2):
+        assert builder.counts() == {"built": 3, "skipped": 2}
+    assert not list(folder.iterdir())
 
 
 def test_temporary_files_are_deleted(
@@ -326,13 +336,14 @@ def test_temporary_files_are_deleted(
     builder.is_isolated = True
     builder.build("-j", "2")
     assert tree(folder) == {}
-    assert set(tree(builder.dist)) == {*NAMES, ".wheelfit-build"}
+    assert set(tree(builder.dist)) == {*NAMES}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of terminals")
 def test_interrupt(builder: Builder) -> None:
     """Ctrl-C ends all builds; finished wheels are kept and nothing else remains."""
     begun = builder.folder / "begun"
+    names = {"demo-1.0-py3-none-any.whl", "demo-1.0-py3-none-any-mkl.whl"}
     with (builder.project / "own_backend.py").open("a") as file:
         file.write(SLOW.format(begun=str(begun)))
     words = [
@@ -353,14 +364,13 @@ def test_interrupt(builder: Builder) -> None:
         start_new_session=True,
     )
     try:
-        until(lambda: begun.exists() and (builder.dist / ".wheelfit-build").exists())
+        until(lambda: begun.exists() and set(tree(builder.dist)) >= names)
         os.killpg(program.pid, signal.SIGINT)  # as a terminal sends it, to all
         _, err = program.communicate(timeout=60)
     finally:
         program.kill()
     assert program.returncode == 130
     assert "Traceback" not in err
-    names = {"demo-1.0-py3-none-any.whl", "demo-1.0-py3-none-any-mkl.whl", ".wheelfit-build"}
     assert set(tree(builder.dist)) == names
 
 
