@@ -38,7 +38,6 @@ class GenerateIndexRequest(ValidatedRequest):
     allow_empty: bool = False
     site: bool = False
     public_url: str | None = None
-    cache_file: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +117,7 @@ def _generate(
         allow_empty=request.allow_empty,
         check_content=request.full,
     )
-    if request.cache_file:
-        from wheelfit.server.generate.file_facts import check_cache_file
-
-        facts_file = Path(request.cache_file)
-        check_cache_file(facts_file)
-    elif target_folder is not None:
+    if target_folder is not None:
         facts_file = target_folder / SIMPLE / ".facts.json"
     else:
         facts_file = folder / ".wheelfit-facts.json"

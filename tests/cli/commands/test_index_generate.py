@@ -55,24 +55,6 @@ def test_invalid_public_url(run: Runner, dist: Path) -> None:
     assert not (dist / "simple").exists()
 
 
-def test_cache_file_that_is_another_file(run: Runner, dist: Path, tmp_path: Path) -> None:
-    """A file that is no cache is not replaced; an empty file is."""
-    notes, empty = tmp_path / "notes.txt", tmp_path / "empty"
-    for text in ("mine", '{"version":1,"records":[]}'):
-        notes.write_text(text)
-        result = run("index", "generate", dist, "--cache-file", notes, code=1)
-        assert "not a cache" in result.err
-        assert notes.read_text() == text
-    assert not (dist / "simple").exists()
-    for path in (tmp_path, notes / "cache", tmp_path / ("a" * 300)):
-        result = run("index", "generate", dist, "--cache-file", path, code=1)
-        assert "the cache file cannot be read" in result.err
-    empty.touch()
-    run("index", "generate", dist, "--cache-file", empty)
-    run("index", "generate", dist, "--cache-file", empty, "--full")
-    assert empty.stat().st_size
-
-
 def test_target_inside_the_folder(run: Runner, dist: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A target inside the folder is not published itself."""
     monkeypatch.chdir(dist)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.checking.findings import Finding, Severity
-from wheelfit.errors import reporting_os_errors
 from wheelfit.wheels.atomic_write import write_file
 from wheelfit_runtime import __version__
-from wheelfit_runtime.errors import FileProblem, os_reason
+from wheelfit_runtime.errors import os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,8 +22,6 @@ if TYPE_CHECKING:
 
 
 _VERSION = 2
-_START = re.compile(rb'(?:\{"version":\d+,"wheelfit":".*)?', re.DOTALL)
-"""The first bytes of a cache: those that `FactsCache.save` writes, or none."""
 _CACHED_FIELDS = ("sha256", "requires_python", "metadata_sha256", "metadata_size")
 
 
@@ -145,25 +141,6 @@ class FactsCache:
         except OSError as error:
             return f"the facts about the files cannot be cached in {self._path}: {os_reason(error)}"
         return None
-
-
-def check_cache_file(path: Path) -> None:
-    """Check that a file may be replaced by the cache: it is absent, empty or a cache.
-
-    :raises FileProblem: it is something else, or cannot be read.
-    """
-    with reporting_os_errors("the cache file cannot be read", where=str(path)):
-        try:
-            with path.open("rb") as file:
-                start = file.read(64)
-        except FileNotFoundError:
-            return
-    if _START.fullmatch(start) is None:
-        raise FileProblem(
-            "this is not a cache of index generate, which would replace it",
-            where=str(path),
-            hint="name another file with --cache-file",
-        )
 
 
 def write_cache(path: Path, data: object) -> None:

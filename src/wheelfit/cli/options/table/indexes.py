@@ -93,11 +93,6 @@ GENERATE = OptionGroup(
         TEXT,
         "the URL of the published index, for the commands on the pages of --site",
     ),
-    Option(
-        "--cache-file FILE",
-        FILE,
-        "cache facts about the files here (default: beside the pages, or in DIR if --to is a URL)",
-    ),
 )
 
 CHECK_INDEX = OptionGroup(
