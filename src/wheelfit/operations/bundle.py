@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import DamagedBundle, UsageError, reporting_os_errors
+from wheelfit.errors import DamagedBundle, reporting_os_errors
 from wheelfit.locking.bundles.manifest import MANIFEST, BundledFile, Manifest
 from wheelfit.locking.bundles.verification import load_manifest
 from wheelfit.locking.bundles.verification import verify as verify_folder
 from wheelfit.locking.stand_ins import archive_of
-from wheelfit.operations.bundle_contents import FullBundlePlan, HostsBundlePlan, check_accelerators
+from wheelfit.operations.bundle_contents import BundlePlan, check_accelerators
 from wheelfit.operations.bundle_folder import BundlePlace, make, sizes_of
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.lock_files import LockChoiceRequest, open_lock
@@ -37,7 +37,6 @@ class BundleRequest(LockChoiceRequest):
 
     output: str
     hosts: tuple[str, ...] = ()
-    all: bool = False
     update: bool = False
     dry_run: bool = False
 
@@ -113,7 +112,7 @@ class BundleReport:
         by_host = _sum(host.size for host in self.hosts)
         if self.size is None or by_host is None:
             return None
-        return by_host - self.size if self.hosts else 0
+        return by_host - self.size
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
@@ -168,21 +167,14 @@ def bundle(request: BundleRequest, context: Context) -> BundleReport:
 
     :param request: the lock, the machines and the folder.
     :param context: the environment variables and the reporter.
-    :raises UsageError: options contradict each other.
     :raises NoFit: a package has no wheel for a machine.
     :raises TooLarge: more would be downloaded than is allowed.
     :raises WheelfitError: a wheel cannot be downloaded, or the folder cannot be written.
     """
-    if request.all and request.hosts:
-        raise UsageError("--all includes the wheels for every machine, so --for has no effect")
     place = BundlePlace.of(request.output, update=request.update)
     opened_lock = open_lock(request, context)
     with opened_lock.repository:
-        plan: HostsBundlePlan | FullBundlePlan = (
-            FullBundlePlan(opened_lock)
-            if request.all
-            else HostsBundlePlan(opened_lock, request.hosts or [None])
-        )
+        plan = BundlePlan(opened_lock, request.hosts or [None])
         if request.require_accelerator:
             check_accelerators(plan)
         manifest, reused = None, 0

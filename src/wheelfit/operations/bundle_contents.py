@@ -1,4 +1,4 @@
-"""The plan of a bundle: the wheels that some machines get from a lock, or all of them."""
+"""The plan of a bundle: the wheels that some machines get from a lock."""
 
 from __future__ import annotations
 
@@ -11,30 +11,29 @@ from msgspec import structs
 from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.host_file import HostFile
-from wheelfit.core.index_metadata import combine, disagreement, read_wheel_document
+from wheelfit.core.index_metadata import combine
 from wheelfit.core.labels import RESERVED_NAMES
 from wheelfit.locking.bundles.reduction import KeptEntry, marker_of, reduce_lock
-from wheelfit.locking.repository import LockedRepository
 from wheelfit.locking.source_entries import VERSIONED_KINDS
 from wheelfit.locking.stand_ins import archive_of, stand_in_of
 from wheelfit.operations.lock_files import LockChoiceRequest, OpenedLock, naming_machine_in_errors
 from wheelfit.operations.machine import ChosenMachine, options_in_effect
-from wheelfit.resolution.candidates import ChoicePolicy
 from wheelfit.resolution.unaccelerated import accelerations, no_accelerator_error
 from wheelfit.sources.urls import without_fragment
 from wheelfit_runtime import __version__
-from wheelfit_runtime.errors import Fault, InvalidLock, InvalidWheel
+from wheelfit_runtime.errors import Fault, InvalidLock
 from wheelfit_runtime.platforms.scrubbing import Scrubber
 from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
     from wheelfit.locking.bundles.manifest import BundledFile
     from wheelfit.locking.document import Lock, LockedPackage
     from wheelfit.locking.selection import LockCandidates, LockSelection
+    from wheelfit.resolution.candidates import ChoicePolicy
     from wheelfit.sources.page import File
     from wheelfit.sources.repository import Files
     from wheelfit_runtime.platforms.features import Detection
@@ -179,7 +178,7 @@ class HostChoice:
         }
 
 
-class HostsBundlePlan:
+class BundlePlan:
     """The plan of a bundle with the wheels that some machines get from a lock.
 
     :param names: the machines as the user calls them; None is this one.
@@ -278,89 +277,7 @@ class HostsBundlePlan:
         )
 
 
-class FullBundlePlan:
-    """The plan of a bundle with every wheel of a lock."""
-
-    def __init__(self, opened_lock: OpenedLock) -> None:
-        self.hosts: list[HostChoice] = []
-        self.extras: tuple[str, ...] = ()
-        self.groups: tuple[str, ...] = ()
-        self._opened_lock = opened_lock
-        self._excluded: set[str] = set()
-        left_out = (
-            f"{package.name} is left out: only a {_KINDS.get(package.kind, package.kind)} is "
-            "locked, which no bundle has"
-            for package in opened_lock.lock.packages
-            if not (package.wheels or _stand_in(opened_lock)(package))
-        )
-        self.notes = (*left_out, *map(_to_be_built, self.archives.values()))
-
-    @property
-    def policy(self) -> ChoicePolicy:
-        """The default policy, as nothing is chosen."""
-        return ChoicePolicy()
-
-    @property
-    def wheels(self) -> dict[str, WheelToBundle]:
-        """The wheels by file name, each once.
-
-        :raises InvalidLock: two different wheels have one name.
-        """
-        return _by_name(self._locked_wheels(), self._opened_lock.lock.where)
-
-    def _locked_wheels(self) -> Iterator[WheelToBundle]:
-        folder = self._opened_lock.path.absolute().parent
-        for package in self._opened_lock.lock.packages:
-            files = LockedRepository(
-                [package],
-                name=self._opened_lock.lock.where,
-                files=self._opened_lock.repository,
-                folder=folder,
-            )
-            page = files.project(package.name)
-            by_name = {file.filename: file for file in (page.files if page else ())}
-            for wheel in package.wheels:
-                text = wheel.filename.text
-                if text not in self._excluded:
-                    disagreement_of = partial(_disagreement, package.document, wheel.filename)
-                    yield WheelToBundle(wheel.filename, by_name[text], files, disagreement_of)
-
-    @property
-    def archives(self) -> dict[str, ArchiveToBundle]:
-        """The archives of the lock, by file name.
-
-        :raises InvalidLock: two different archives have one name.
-        """
-        stand_in, files = _stand_in(self._opened_lock), self._opened_lock.repository
-        archives = (
-            ArchiveToBundle.of(package, file, files)
-            for package in self._opened_lock.lock.packages
-            if (file := stand_in(package)) is not None
-        )
-        return _by_name(archives, self._opened_lock.lock.where)
-
-    def exclude(self, filename: str, reason: str) -> None:
-        """Exclude a wheel that the lock describes wrongly (F-93)."""
-        self._excluded.add(filename)
-        self.notes = (*self.notes, f"{filename} is left out: {reason}")
-
-    def entries(self) -> dict[int, KeptEntry]:
-        """Return the parts of the lock that the bundle has, by the position of their entry."""
-        entries = {}
-        for index, package in enumerate(self._opened_lock.lock.packages):
-            names = frozenset(wheel.filename.text for wheel in package.wheels) - self._excluded
-            has_source = _stand_in(self._opened_lock)(package) is not None
-            if names or has_source:
-                entries[index] = KeptEntry(package, names, package.document, has_source)
-        return entries
-
-    def lock(self, files: Mapping[str, BundledFile]) -> Lock:
-        """Return the lock of the bundle."""
-        extras = self._opened_lock.lock.extras
-        return reduce_lock(self._opened_lock.lock, self.entries(), files, extras=extras)
-
-
-def check_accelerators(plan: HostsBundlePlan | FullBundlePlan) -> None:
+def check_accelerators(plan: BundlePlan) -> None:
     """Raise if a machine gets a build without an accelerator where the lock has others.
 
     :raises NoFit: ``no-accelerator``; the error names the machine.
@@ -436,25 +353,9 @@ def _stand_in(opened_lock: OpenedLock) -> Callable[[LockedPackage], File | None]
     return archive
 
 
-_KINDS = {"vcs": "repository", "directory": "folder"}
-
-
 def _to_be_built(archive: ArchiveToBundle) -> str:
     name = archive.package
     return (
         f"{archive.file.filename} must be built where it is installed, with `wheelfit sync "
         f"--allow-source {name}`; the bundle does not contain its build requirements"
     )
-
-
-def _disagreement(
-    document: VariantDocument | None, filename: WheelFilename, data: bytes | None
-) -> str | None:
-    """Return why the ``variant.json`` of a wheel is not that of the lock; None: it is."""
-    if document is None or filename.label is None:
-        return None
-    try:
-        own = read_wheel_document(data, filename.label, where=filename.text)
-    except InvalidWheel as error:
-        return error.message
-    return disagreement(own, document, filename.label)

@@ -46,12 +46,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.operations.bundle_contents import (
-        ArchiveToBundle,
-        FullBundlePlan,
-        HostsBundlePlan,
-        WheelToBundle,
-    )
+    from wheelfit.operations.bundle_contents import ArchiveToBundle, BundlePlan, WheelToBundle
     from wheelfit.operations.context import Transfers
     from wheelfit.operations.lock_files import OpenedLock
 
@@ -120,9 +115,7 @@ class BundlePlace:
         return replace(wheel, file=structs.replace(wheel.file, url=file_url(path)))
 
 
-def sizes_of(
-    plan: HostsBundlePlan | FullBundlePlan, place: BundlePlace, transfers: Transfers
-) -> dict[str, FileSize]:
+def sizes_of(plan: BundlePlan, place: BundlePlace, transfers: Transfers) -> dict[str, FileSize]:
     """Return the size of each wheel and archive, and whether it must be downloaded.
 
     Nothing is downloaded.
@@ -148,7 +141,7 @@ class BundleContents:
 
 
 def make(
-    plan: HostsBundlePlan | FullBundlePlan,
+    plan: BundlePlan,
     opened_lock: OpenedLock,
     place: BundlePlace,
     transfers: Transfers,
@@ -176,7 +169,7 @@ def make(
 class _BundleWriter:
     """A writer of the files of a bundle, in a temporary folder."""
 
-    plan: HostsBundlePlan | FullBundlePlan
+    plan: BundlePlan
     opened_lock: OpenedLock
     place: BundlePlace
     stage: Path
@@ -326,17 +319,12 @@ class _BundleWriter:
         parts += [argument for name in built for argument in ("--allow-source", name)]
         options = "".join(f" {_shell_word(argument)}" for argument in (*parts, *arguments))
         names = [host.name for host in self.plan.hosts]
-        host = f"hosts/{names[0]}.toml" if names else "HOST"
-        audience = (
-            f"It is for: {', '.join(names)} (the host files are in hosts/)."
-            if names
-            else "It has every wheel of its lock."
-        )
-        return _README.format(audience=audience, options=options, host=host)
+        return _README.format(hosts=", ".join(names), options=options, host=names[0])
 
 
 _README = """\
-This folder installs packages without a network. {audience}
+This folder installs packages without a network. It is for: {hosts} (the host files
+are in hosts/).
 
 To install on such a machine, in this folder:
 

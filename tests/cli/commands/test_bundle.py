@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli.bundling import CHOSEN, HOSTS, NAMES, BundleSetup, build_index, write_a_lock
+from cli.bundling import CHOSEN, HOSTS, BundleSetup, build_index, write_a_lock
 from cli.running import Runner, tree
 
 from wheelfit.core.filename import parse_wheel_filename
@@ -247,18 +247,6 @@ class TestContents:
             "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION=12.8"
         ]
 
-    def test_all_wheels(self, setup: BundleSetup, run: Runner, tmp_path: Path) -> None:
-        """``--all`` includes every wheel of the lock, for any machine."""
-        folder = tmp_path / "bundle"
-        run("bundle", setup.lock, "--all", "-o", folder)
-        assert wheels_in(folder) == {path.name for path in setup.folder.glob("*.whl")}
-        lock = folder / "pylock.toml"
-        assert len(read_lock(lock.read_bytes(), where=str(lock)).packages) == len(NAMES)
-        readme = (folder / "README.txt").read_text()
-        assert "--for HOST" in readme
-        assert "hosts/" not in readme  # there are none
-        run("bundle", "--verify", folder)
-
     def test_version_that_needs_quoting(self, run: Runner, tmp_path: Path) -> None:
         """A version with characters that need quoting can be bundled and installed."""
         index, version = tmp_path / "odd index", "1!2.0+a.1"
@@ -267,7 +255,7 @@ class TestContents:
             names, roots = [("odd", version)], ["odd"]
             lock = write_a_lock(served.url, tmp_path / "pylock.toml", names=names, roots=roots)
             folder = tmp_path / "a folder #1%41"
-            run("bundle", lock, "--all", "-o", folder)
+            run("bundle", lock, "-o", folder)
         page = (folder / "simple/odd/index.html").read_text()
         assert 'href="../../wheels/odd-1%212.0%2Ba.1-py3-none-any.whl#sha256=' in page
         assert 'data-requires-python="&gt;=3.9,&lt;4"' in page
@@ -439,6 +427,7 @@ class TestVerify:
             {"files": {"x": {"sha256": "0", "size": 1}}},
             {"files": {"x": {"sha256": "0" * 64, "size": -1}}},
             {"files": []},
+            {"hosts": []},
             {"hosts": [{"name": "../x", "wheels": []}]},
             {"hosts": [{"name": "new", "wheels": ["not-there.whl"]}]},
             {"options": [1]},
@@ -667,7 +656,6 @@ class TestFailures:
     def test_usage_errors(self, setup: BundleSetup, run: Runner, tmp_path: Path) -> None:
         """Conflicting options are a usage error."""
         run("bundle", setup.lock, code=2)
-        run("bundle", setup.lock, "--all", *setup.options("new"), "-o", tmp_path / "out", code=2)
         run("bundle", "--verify", tmp_path, "-o", tmp_path / "out", code=2)
         long = tmp_path / ("x" * 300) / "bundle"
         for words in (("--verify", long), (setup.lock, "-o", long)):
@@ -701,15 +689,6 @@ class TestWheelsThatDifferFromTheLock:
             "new": "cu11.8", "old": "cu11.8", "arm": "cu11.8", "win": "v3",
         }  # fmt: skip
         assert not any("cu12.8" in name for name in wheels_in(folder))
-
-    def test_mismatched_wheel_with_all(
-        self, mismatched: BundleSetup, run: Runner, tmp_path: Path
-    ) -> None:
-        """With ``--all`` the mismatched wheel is left out with a note."""
-        folder = tmp_path / "bundle"
-        report = run("bundle", mismatched.lock, "--all", "-o", folder, "--json").object
-        assert any("cu12.8.whl is left out" in note for note in report["notes"])
-        assert len(wheels_in(folder)) == 9
 
 
 class TestReport:
@@ -842,9 +821,8 @@ class TestLocksOfOtherTools:
         table["packages"].append(other)
         path = tmp_path / "pylock.toml"
         path.write_bytes(write_lock(Lock.of(table)))
-        for words in (["--all"], setup.options("new", "win")):
-            result = run("bundle", path, *words, "-o", tmp_path / "out", code=1)
-            assert "two different files are called plain-1-py3-none-any.whl" in result.err
+        result = run("bundle", path, *setup.options("new", "win"), "-o", tmp_path / "out", code=1)
+        assert "two different files are called plain-1-py3-none-any.whl" in result.err
         run("bundle", path, *setup.options("new"), "-o", tmp_path / "out")
 
     def test_local_wheels_without_a_variants_table(
@@ -875,7 +853,7 @@ class TestLocksOfOtherTools:
         run("bundle", "--verify", folder)
 
     def test_locked_repository(self, setup: BundleSetup, run: Runner, tmp_path: Path) -> None:
-        """A locked repository is an error for a host and a note with ``--all``."""
+        """A locked repository is an error."""
         vcs = {"type": "git", "url": "https://fake.invalid/s", "commit-id": "0" * 40}
         table = tomllib.loads(setup.lock.read_text())
         table["packages"].append({"name": "s", "version": "1", "vcs": vcs})
@@ -884,8 +862,6 @@ class TestLocksOfOtherTools:
         path.write_bytes(write_lock(Lock.of(table)))
         result = run("bundle", path, *setup.options("new"), "-o", tmp_path / "out", code=3)
         assert "only a repository is locked" in result.err
-        result = run("bundle", path, "--all", "-o", tmp_path / "out")
-        assert "s is left out" in result.err
 
 
 def test_packages_agree_on_the_cuda_major(run: Runner, tmp_path: Path) -> None:

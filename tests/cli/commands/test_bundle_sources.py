@@ -61,10 +61,9 @@ def setup(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
         yield BundleFolder(run, tmp_path, index.url)
 
 
-@pytest.mark.parametrize("words", [(), ("--all",)])
-def test_source_distribution(setup: BundleFolder, words: tuple[str, ...]) -> None:
+def test_source_distribution(setup: BundleFolder) -> None:
     """The archive is bundled by hash, and is built offline if the user allows it."""
-    result = setup.bundle("reader", words=words)
+    result = setup.bundle("reader")
     assert "1 wheel, 1 source" in result.out
     assert "reader-1.0.tar.gz must be built where it is installed" in result.err
     assert [path.name for path in Path("bundle/sources").iterdir()] == ["reader-1.0.tar.gz"]
@@ -109,5 +108,3 @@ def test_locked_folder(setup: BundleFolder) -> None:
     assert "only a directory is locked" in result.err
     assert "build a wheel and lock it" in result.err
     assert not Path("bundle").exists()
-    result = setup.bundle("./demo", "reader", words=("--all",))
-    assert "demo is left out: only a folder is locked, which no bundle has" in result.err

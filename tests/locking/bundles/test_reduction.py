@@ -191,8 +191,6 @@ def test_groups_that_were_default() -> None:
     found = less.to_mapping()
     assert found["extras"] == ["y"]
     assert found["dependency-groups"] == found["default-groups"] == ["docs"]
-    kept = reduce_lock(lock, everything(lock), files_of(lock)).to_mapping()
-    assert kept["default-groups"] == ["dev"]
 
 
 def test_the_marker_of_a_target_holds_there() -> None:

@@ -86,10 +86,8 @@ def _bundle(arguments: Namespace, output: Output, context: Context) -> int:
     from wheelfit.operations.bundle import BundleRequest, VerifyRequest, bundle, verify
 
     if arguments.verify:
-        if arguments.output or arguments.hosts or arguments.all or arguments.lock != "pylock.toml":
-            raise UsageError(
-                "--verify checks a bundle, and takes no lock and neither -o, --for nor --all"
-            )
+        if arguments.output or arguments.hosts or arguments.lock != "pylock.toml":
+            raise UsageError("--verify checks a bundle, and takes no lock and neither -o nor --for")
         return show_report(
             verify(request_of(VerifyRequest, arguments), context), output, show_verified
         )

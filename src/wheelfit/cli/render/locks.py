@@ -76,7 +76,7 @@ def show_bundle(report: BundleReport, output: Output) -> None:
 def show_verified(bundle: VerifiedBundle, output: Output) -> None:
     """Print the summary of a valid bundle."""
     manifest = bundle.manifest
-    machines = ", ".join(host.name for host in manifest.hosts) or "any machine"
+    machines = ", ".join(host.name for host in manifest.hosts)
     output.report(
         f"{bundle.folder} is valid: {count_of(len(manifest.wheels), 'wheel')}, "
         f"{_words(bundle.size)}, for {machines}"

@@ -73,7 +73,6 @@ class Manifest:
     files: Mapping[str, BundledFile]
     """Every file but the manifest, by its path with slashes."""
     hosts: tuple[BundledHost, ...] = ()
-    """Empty: every wheel of the lock is there, for all machines."""
     lock: str = ""
     """SHA-256 of the lock it was made from."""
     extras: tuple[str, ...] = ()
@@ -157,6 +156,8 @@ def read_manifest(data: bytes, *, where: str) -> Manifest:
             parse_wheel_filename(name)
         except InvalidFilename as error:
             raise _damaged(error.message, where) from None
+    if not manifest.hosts:
+        table.fault("is empty", "hosts")
     for host in manifest.hosts:
         unlisted = [name for name in host.wheels if name not in wheels]
         unlisted += [name for name in host.sources if name not in sources]

@@ -29,7 +29,7 @@ from wheelfit.locking.validation import TOOL, VARIANT_DEPENDENCIES, VARIANTS, fi
 from wheelfit.sources.urls import last_segment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from packaging.utils import NormalizedName
 
@@ -72,7 +72,7 @@ def reduce_lock(
     files: Mapping[str, BundledFile],
     *,
     extras: Iterable[str] = (),
-    groups: Iterable[str] | None = None,
+    groups: Collection[str] = (),
     environments: Sequence[str] | None = None,
 ) -> Lock:
     """Return a lock with some entries and wheels of another, as files of a bundle.
@@ -80,8 +80,7 @@ def reduce_lock(
     :param entries: the entries to keep, by their position in the lock.
     :param files: hash and size of each wheel and archive, by its file name.
     :param extras: the extras that may still be requested.
-    :param groups: dependency groups that may still be requested, and apply by default; None:
-        unchanged.
+    :param groups: dependency groups that may still be requested, and apply by default.
     :param environments: markers of the machines it is for; None: unchanged.
     """
     table = lock.to_mapping()
@@ -95,11 +94,9 @@ def reduce_lock(
     standard_keys = {entry_key(entry) for entry in table["packages"]}
     plain = (_plain_entry(entry) for entry in packages if entry_key(entry) in standard_keys)
     _set_or_remove(table, "extras", sorted(set(extras)))
-    if groups is not None:
-        requested = set(groups)
-        known = set(table.get("dependency-groups", ()))
-        _set_or_remove(table, "dependency-groups", sorted(requested & known))
-        _set_or_remove(table, "default-groups", sorted(requested))
+    known = set(table.get("dependency-groups", ()))
+    _set_or_remove(table, "dependency-groups", sorted(known.intersection(groups)))
+    _set_or_remove(table, "default-groups", sorted(groups))
     if environments is not None:
         _set_or_remove(table, "environments", sorted(set(environments)))
     put_entries(table, packages, filter(None, plain))

@@ -152,8 +152,6 @@ def _choice_problems(
     folder: Path, manifest: Manifest, base: Target, policy: ChoicePolicy
 ) -> Iterator[Problem]:
     """Yield the hosts whose choice from the lock differs from the recorded one."""
-    if not manifest.hosts:
-        return
     path = folder / LOCK
     try:
         lock = read_lock(path.read_bytes(), where=str(path))

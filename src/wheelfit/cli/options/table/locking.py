@@ -53,7 +53,6 @@ TREE = OptionGroup(
 BUNDLE = OptionGroup(
     "bundle",
     Option("-o, --output DIR", FOLDER, "the folder to create; its parent folder must exist"),
-    Option("--all", FLAG, "include every wheel of the lock, for all machines"),
     Option("--update", FLAG, "update an existing bundle; unchanged files are not downloaded again"),
     Option("--dry-run", FLAG, "show the contents and sizes, without writing it"),
     Option("--verify DIR", FOLDER, "check a bundle, and make none"),
