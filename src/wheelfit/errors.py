@@ -261,7 +261,7 @@ class DamagedBundle(IntegrityError, code="damaged-bundle"):
             "the bundle was changed",
             where=where,
             note="\n".join([*lines[:100], *omitted]),
-            hint="copy it again, or repeat the command that made it with --update",
+            hint="copy it again, or make it again in a new folder",
         )
 
     def parts(self) -> dict[str, object]:

@@ -12,7 +12,7 @@ from wheelfit.locking.bundles.verification import load_manifest
 from wheelfit.locking.bundles.verification import verify as verify_folder
 from wheelfit.locking.stand_ins import archive_of
 from wheelfit.operations.bundle_contents import BundlePlan, check_accelerators
-from wheelfit.operations.bundle_folder import BundlePlace, make, sizes_of
+from wheelfit.operations.bundle_folder import folder_for, make, sizes_of
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.lock_files import LockChoiceRequest, open_lock
 from wheelfit.operations.machine import ChosenMachine, choose_machine, read_options
@@ -37,7 +37,6 @@ class BundleRequest(LockChoiceRequest):
 
     output: str
     hosts: tuple[str, ...] = ()
-    update: bool = False
     dry_run: bool = False
 
 
@@ -97,8 +96,6 @@ class BundleReport:
     """Bytes of each wheel and archive, by file name; None where unknown."""
     manifest: Manifest | None
     """The manifest; None where nothing was made."""
-    reused: int
-    """Wheels that were taken from the earlier bundle."""
     notes: tuple[str, ...]
 
     @property
@@ -128,7 +125,7 @@ class BundleReport:
         ]
         return plain_report(
             self,
-            "folder lock hosts size shared reused notes",
+            "folder lock hosts size shared notes",
             dry_run=self.manifest is None,
             wheels=[file for file in files if str(file["filename"]).endswith(".whl")],
             sources=[file for file in files if not str(file["filename"]).endswith(".whl")],
@@ -163,7 +160,7 @@ class VerifiedBundle:
 def bundle(request: BundleRequest, context: Context) -> BundleReport:
     """Write a folder with the wheels that some machines get from a lock.
 
-    If anything fails, the former folder is unchanged.
+    If anything fails, the folder is unchanged.
 
     :param request: the lock, the machines and the folder.
     :param context: the environment variables and the reporter.
@@ -171,17 +168,17 @@ def bundle(request: BundleRequest, context: Context) -> BundleReport:
     :raises TooLarge: more would be downloaded than is allowed.
     :raises WheelfitError: a wheel cannot be downloaded, or the folder cannot be written.
     """
-    place = BundlePlace.of(request.output, update=request.update)
+    folder = folder_for(request.output)
     opened_lock = open_lock(request, context)
     with opened_lock.repository:
         plan = BundlePlan(opened_lock, request.hosts or [None])
         if request.require_accelerator:
             check_accelerators(plan)
-        manifest, reused = None, 0
+        manifest = None
         sizes: dict[str, int | None] = {}
         with context.reporter.transfers(opened_lock.repository.cancel) as transfers:
             if request.dry_run or request.max_download is not None:
-                file_sizes = sizes_of(plan, place, transfers)
+                file_sizes = sizes_of(plan, transfers)
                 sizes = {name: size.file for name, size in file_sizes.items()}
                 if request.max_download is not None:
                     check_download(
@@ -190,8 +187,7 @@ def bundle(request: BundleRequest, context: Context) -> BundleReport:
                         hint="allow more, or bundle for fewer machines; --dry-run shows every size",
                     )
             if not request.dry_run:
-                contents = make(plan, opened_lock, place, transfers)
-                manifest, reused = contents.manifest, len(contents.reused)
+                manifest = make(plan, opened_lock, folder, transfers)
                 files = {**manifest.wheels, **manifest.sources}
                 sizes = {name: file.size for name, file in files.items()}
     return BundleReport(
@@ -200,7 +196,6 @@ def bundle(request: BundleRequest, context: Context) -> BundleReport:
         tuple(_packages(host, sizes) for host in plan.hosts),
         sizes,
         manifest,
-        reused,
         tuple(plan.notes),
     )
 

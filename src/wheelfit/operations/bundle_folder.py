@@ -6,16 +6,14 @@ import hashlib
 import os
 import shutil
 import tempfile
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote as shell_quote
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from msgspec import structs
-
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import DamagedBundle, reporting_os_errors
+from wheelfit.errors import reporting_os_errors
 from wheelfit.locking.bundles.manifest import (
     LOCK,
     MANIFEST,
@@ -23,11 +21,10 @@ from wheelfit.locking.bundles.manifest import (
     BundledFile,
     BundledHost,
     Manifest,
-    is_of_bundle,
     write_manifest,
 )
 from wheelfit.locking.bundles.reduction import index_files
-from wheelfit.locking.bundles.verification import foreign_files, load_manifest, verify
+from wheelfit.locking.bundles.verification import verify
 from wheelfit.locking.document import write_lock
 from wheelfit.operations.bundle_contents import words_in_effect
 from wheelfit.operations.downloads import several_at_once
@@ -35,11 +32,11 @@ from wheelfit.operations.hosts import host_text
 from wheelfit.server.pages import write_static_index
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.repository import FileSize
-from wheelfit.sources.urls import file_url, redact
+from wheelfit.sources.urls import redact
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.dist_info import header_value
 from wheelfit.wheels.record import sha256_of_file
-from wheelfit_runtime.errors import FileProblem, IntegrityError, InvalidWheel
+from wheelfit_runtime.errors import FileProblem, InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,71 +48,25 @@ if TYPE_CHECKING:
     from wheelfit.operations.lock_files import OpenedLock
 
 
-@dataclass(frozen=True, slots=True)
-class BundlePlace:
-    """The folder of a bundle, and an earlier bundle in it."""
+def folder_for(name: str) -> Path:
+    """Return the folder that a bundle is to be written to, which must be new or empty.
 
-    folder: Path
-    earlier: Manifest | None = None
-    """The manifest of the earlier bundle; None: there is none."""
-
-    @classmethod
-    def of(cls, name: str, *, update: bool) -> BundlePlace:
-        """Return the place for a bundle.
-
-        :param update: whether an earlier bundle may be replaced.
-        :raises FileProblem: the folder has other content, or may not be replaced.
-        """
-        with reporting_os_errors("the folder cannot be read", where=name):
-            folder = Path(os.path.realpath(name))
-            if not folder.name or not folder.parent.is_dir():
-                raise FileProblem("the folder for the bundle does not exist", where=name)
-            if not os.path.lexists(folder) or (folder.is_dir() and not any(folder.iterdir())):
-                return cls(folder)
-            is_bundle = (folder / MANIFEST).is_file()
-        if not is_bundle:
+    :raises FileProblem: the folder has content, or its parent does not exist.
+    """
+    with reporting_os_errors("the folder cannot be read", where=name):
+        folder = Path(os.path.realpath(name))
+        if not folder.name or not folder.parent.is_dir():
+            raise FileProblem("the folder for the bundle does not exist", where=name)
+        if os.path.lexists(folder) and not (folder.is_dir() and not any(folder.iterdir())):
             raise FileProblem(
-                "the folder exists and is not a bundle", where=name, hint="name another folder"
-            )
-        if not update:
-            raise FileProblem(
-                "the bundle already exists",
+                "the folder for the bundle exists and is not empty",
                 where=name,
-                hint="--update recreates it, and downloads only new files",
-            )
-        try:
-            manifest = load_manifest(folder)
-        except DamagedBundle as error:
-            raise FileProblem(
-                "the folder exists, and its manifest cannot be used",
-                where=name,
-                note=error.note,
                 hint="name another folder, or move this one away",
-            ) from None
-        # A forged manifest could list files that are not the bundle's, so that they are removed.
-        listed = (path for path in manifest.files if not is_of_bundle(path))
-        others = sorted({*foreign_files(folder, manifest), *listed})
-        if others:
-            raise FileProblem(
-                "the folder has files that do not belong to the bundle",
-                where=name,
-                note="\n".join(others[:20]),
-                hint="move them away; --update replaces the whole folder",
             )
-        return cls(folder, manifest)
-
-    def find(self, wheel: WheelToBundle) -> WheelToBundle | None:
-        """Return the wheel in the earlier bundle; None if it has none, or no hash is known."""
-        listed = None if self.earlier is None else self.earlier.wheels.get(wheel.filename.text)
-        if listed is None or not wheel.file.hashes:
-            return None
-        path = self.folder / "wheels" / wheel.filename.text
-        if path.is_symlink() or not path.is_file():
-            return None
-        return replace(wheel, file=structs.replace(wheel.file, url=file_url(path)))
+    return folder
 
 
-def sizes_of(plan: BundlePlan, place: BundlePlace, transfers: Transfers) -> dict[str, FileSize]:
+def sizes_of(plan: BundlePlan, transfers: Transfers) -> dict[str, FileSize]:
     """Return the size of each wheel and archive, and whether it must be downloaded.
 
     Nothing is downloaded.
@@ -123,46 +74,40 @@ def sizes_of(plan: BundlePlan, place: BundlePlace, transfers: Transfers) -> dict
     wheels = plan.wheels
 
     def size(wheel: WheelToBundle) -> FileSize:
-        source = place.find(wheel) or wheel
-        return source.files.size(source.file)
+        return wheel.files.size(wheel.file)
 
     sizes = several_at_once(list(wheels.values()), size, transfers)
     archives = {name: FileSize(archive.file.size) for name, archive in plan.archives.items()}
     return {**dict(zip(wheels, sizes, strict=True)), **archives}
 
 
-@dataclass(frozen=True, slots=True)
-class BundleContents:
-    """The contents of a new bundle."""
-
-    manifest: Manifest
-    reused: frozenset[str]
-    """Wheels that were copied from the earlier bundle."""
-
-
 def make(
     plan: BundlePlan,
     opened_lock: OpenedLock,
-    place: BundlePlace,
+    folder: Path,
     transfers: Transfers,
-) -> BundleContents:
+) -> Manifest:
     """Write a bundle; if that fails, its folder is unchanged.
+
+    :param folder: the new or empty folder.
 
     :raises FileProblem: it cannot be written.
     """
     with reporting_os_errors(
-        "the bundle cannot be written", where=str(place.folder), hint="nothing was changed"
+        "the bundle cannot be written", where=str(folder), hint="nothing was changed"
     ):
-        stage = Path(tempfile.mkdtemp(prefix=f".{place.folder.name}.", dir=place.folder.parent))
+        stage = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
         try:
-            contents = _BundleWriter(plan, opened_lock, place, stage, transfers).run()
+            manifest = _BundleWriter(plan, opened_lock, stage, transfers).run()
             _set_usual_permissions(stage)
             opened_lock.context.reporter.note("reading the bundle back")
-            verify(stage, contents.manifest, opened_lock.environment.target, plan.policy)
-            _move_into_place(stage, place)
+            verify(stage, manifest, opened_lock.environment.target, plan.policy)
+            if folder.is_dir():
+                folder.rmdir()  # it is empty
+            stage.rename(folder)
         finally:
             shutil.rmtree(stage, ignore_errors=True)
-    return contents
+    return manifest
 
 
 @dataclass(slots=True)
@@ -171,14 +116,12 @@ class _BundleWriter:
 
     plan: BundlePlan
     opened_lock: OpenedLock
-    place: BundlePlace
     stage: Path
     transfers: Transfers
     _metadata: dict[str, bytes] = field(default_factory=dict, init=False)
-    _reused: set[str] = field(default_factory=set, init=False)
     _files: dict[str, BundledFile] = field(default_factory=dict, init=False)
 
-    def run(self) -> BundleContents:
+    def run(self) -> Manifest:
         for name in ("hosts", "simple", "wheels"):
             (self.stage / name).mkdir()
         self._fetch()
@@ -204,7 +147,7 @@ class _BundleWriter:
             words_in_effect(self.opened_lock.request),
         )
         (self.stage / MANIFEST).write_bytes(write_manifest(manifest))
-        return BundleContents(manifest, frozenset(self._reused & wheels.keys()))
+        return manifest
 
     def _fetch(self) -> None:
         """Fetch wheels until each agrees with the data it was chosen by (F-93)."""
@@ -224,22 +167,10 @@ class _BundleWriter:
             if path.name not in wheels:  # it was replaced by another wheel
                 path.unlink()
 
-    def _fetch_one(self, wheel: WheelToBundle) -> str | None:
-        earlier = self.place.find(wheel)
-        if earlier is not None:
-            try:
-                reason = self._add_wheel(earlier, "copied")
-            except (IntegrityError, FileProblem):
-                pass  # it was changed since, so it is downloaded again
-            else:
-                self._reused.add(wheel.filename.text)
-                return reason
-        return self._add_wheel(wheel)
-
-    def _add_wheel(self, source: WheelToBundle, verb: str = "downloaded") -> str | None:
+    def _fetch_one(self, source: WheelToBundle) -> str | None:
         """Download a wheel into the bundle; return the reason if it must not be used, else None."""
         name = source.filename.text
-        transfer = self.transfers.transfer(name, verb)
+        transfer = self.transfers.transfer(name, "downloaded")
         path = source.files.download(source.file, self.stage / "wheels", transfer)
         # Opened like a plain wheel: a missing document makes this wheel invalid (F-27).
         try:
@@ -251,7 +182,7 @@ class _BundleWriter:
             raise
         reason = source.metadata_disagreement(document) if source.filename.is_variant else None
         if reason is None:
-            _replace_hard_link(path, earlier=self.place.folder)
+            _replace_hard_link(path)
             self._metadata[name] = metadata
         return reason
 
@@ -265,9 +196,7 @@ class _BundleWriter:
 
         def fetch(archive: ArchiveToBundle) -> None:
             transfer = self.transfers.transfer(archive.file.filename, "downloaded")
-            _replace_hard_link(
-                archive.files.download(archive.file, folder, transfer), earlier=self.place.folder
-            )
+            _replace_hard_link(archive.files.download(archive.file, folder, transfer))
 
         several_at_once(archives, fetch, self.transfers)
         return self._hashed("sources")
@@ -352,14 +281,10 @@ def _shell_word(text: str) -> str:
     return shell_quote("".join(character if character.isprintable() else "?" for character in text))
 
 
-def _replace_hard_link(path: Path, *, earlier: Path) -> None:
+def _replace_hard_link(path: Path) -> None:
     """Replace a hard link to a file of a cache by a copy, so that the cache is independent."""
-    status = path.stat()
-    if status.st_nlink == 1:
+    if path.stat().st_nlink == 1:
         return
-    before = earlier / "wheels" / path.name
-    if status.st_nlink == 2 and before.is_file() and before.samefile(path):
-        return  # that link is removed with the earlier bundle
     copy = path.with_name(f".{path.name}.part")
     shutil.copyfile(path, copy)
     copy.replace(path)
@@ -372,22 +297,3 @@ def _set_usual_permissions(stage: Path) -> None:
     stage.chmod(0o777 & ~mask)
     for path in stage.rglob("*"):
         path.chmod((0o777 if path.is_dir() else 0o666) & ~mask)
-
-
-def _move_into_place(stage: Path, place: BundlePlace) -> None:
-    """Rename the folder to its final name; an old folder is removed only after success."""
-    folder = place.folder
-    if place.earlier is None:
-        if folder.is_dir():
-            folder.rmdir()  # it is empty
-        stage.rename(folder)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
-        folder.rename(old / "old")
-        stage.rename(folder)
-    finally:
-        # Wherever it was interrupted, either the old folder is back or the new one is in place.
-        if not os.path.lexists(folder):
-            (old / "old").rename(folder)
-        shutil.rmtree(old, ignore_errors=True)

@@ -480,88 +480,37 @@ def rewrite(bundle: Path, name: str, text: str) -> None:
     path.write_text(json.dumps(manifest))
 
 
-class TestUpdate:
-    """``--update`` of an earlier bundle."""
+class TestPlace:
+    """The folder that a bundle is written to."""
 
-    def test_only_changed_wheels_are_fetched(
-        self, bundle: Path, setup: BundleSetup, run: Runner
-    ) -> None:
-        """``--update`` keeps unchanged wheels, deletes unneeded ones, and fetches the others."""
-        setup.index.clear_requests()
-        damaged = next((bundle / "wheels").glob("plain-*.whl"))
-        damaged.write_bytes(b"x")
-        words = ("-o", bundle, "--update", "--json", "--no-cache-dir")
-        result = run("bundle", setup.lock, *setup.options("new"), *words)
-        fetched = {request.path.rpartition("/")[2] for request in setup.index.requests}
-        assert fetched == {damaged.name}
-        assert result.object["reused"] == 3
-        assert {parse_wheel_filename(name).label for name in wheels_in(bundle)} == {None, "cu12.8"}
-        run("bundle", "--verify", bundle)
-        assert siblings(bundle) == ["bundle"]
-
-    def test_existing_bundle_is_not_replaced(
-        self, bundle: Path, setup: BundleSetup, run: Runner
-    ) -> None:
-        """An existing bundle is not replaced without --update."""
-        before = tree(bundle)
-        result = run("bundle", setup.lock, *setup.options("new"), "-o", bundle, code=1)
-        assert "--update" in result.err
-        assert tree(bundle) == before
-
-    def test_other_folders_are_not_replaced(
+    def test_existing_folder_is_not_replaced(
         self, bundle: Path, setup: BundleSetup, run: Runner, tmp_path: Path
     ) -> None:
-        """A folder that is not a bundle, or has other files, is not replaced."""
-        words: list[str | Path] = ["bundle", setup.lock, *setup.options("new"), "--update", "-o"]
-        (bundle / "my notes").touch()
-        assert "my notes" in run(*words, bundle, code=1).err
-        assert "not a bundle" in run(*words, setup.hosts, code=1).err
-        (bundle / "bundle.json").write_text("{")
-        assert "its manifest cannot be used" in run(*words, bundle, code=1).err
-        assert (setup.hosts / "new.toml").exists()
-        result = run(*words, tmp_path / "a" / "b", code=1)
-        assert "the folder for the bundle does not exist" in result.err
+        """A folder with any content is not replaced, an earlier bundle neither."""
+        before = tree(tmp_path)
+        (tmp_path / "link").symlink_to(bundle)
+        for place in (bundle, setup.hosts, setup.lock, tmp_path / "link"):
+            result = run("bundle", setup.lock, *setup.options("new"), "-o", place, code=1)
+            assert "exists and is not empty" in result.err
+        (tmp_path / "link").unlink()
+        assert tree(tmp_path) == before
 
-    @pytest.mark.parametrize(
-        ("name", "words"),
-        [
-            ("../precious", "its manifest cannot be used"),
-            ("wheels/../../precious", "its manifest cannot be used"),
-            ("/precious", "its manifest cannot be used"),
-            ("main.c", "files that do not belong to the bundle"),
-        ],
-    )
-    def test_forged_manifest(
-        self, bundle: Path, setup: BundleSetup, run: Runner, tmp_path: Path, name: str, words: str
-    ) -> None:
-        """Files that a forged manifest lists are not deleted."""
-        (tmp_path / "precious").write_text("x")
-        if name == "main.c":
-            (bundle / name).write_text("x")
-        path = bundle / "bundle.json"
-        manifest = json.loads(path.read_text())
-        manifest["files"][name] = {"sha256": hashlib.sha256(b"x").hexdigest(), "size": 1}
-        path.write_text(json.dumps(manifest))
-        before = tree(bundle)
-        result = run("bundle", setup.lock, *setup.options("new"), "--update", "-o", bundle, code=1)
-        assert words in result.err
-        assert tree(bundle) == before
-        assert (tmp_path / "precious").exists()
+    def test_parent_does_not_exist(self, setup: BundleSetup, run: Runner, tmp_path: Path) -> None:
+        """A bundle makes no folder but its own."""
+        place = tmp_path / "a" / "b"
+        result = run("bundle", setup.lock, *setup.options("new"), "-o", place, code=1)
+        assert "the folder for the bundle does not exist" in result.err
 
     @pytest.mark.skipif(sys.platform == "win32", reason="needs links")
     @pytest.mark.parametrize("name", ["wheels", "simple", "simple/fast", "hosts"])
     def test_linked_folders_of_a_bundle(
-        self, bundle: Path, setup: BundleSetup, run: Runner, tmp_path: Path, name: str
+        self, bundle: Path, run: Runner, tmp_path: Path, name: str
     ) -> None:
-        """A bundle with a linked folder is neither updated nor valid."""
+        """A bundle with a linked folder is not valid."""
         elsewhere = tmp_path / "elsewhere"
         (bundle / name).rename(elsewhere)
         (bundle / name).symlink_to(elsewhere)
-        before = tree(elsewhere)
-        result = run("bundle", setup.lock, *setup.options("new"), "--update", "-o", bundle, code=1)
-        assert name in result.err
         run("bundle", "--verify", bundle, code=4)
-        assert tree(elsewhere) == before
 
     def test_empty_folder(self, setup: BundleSetup, run: Runner, tmp_path: Path) -> None:
         """An empty folder can become a bundle."""
@@ -586,25 +535,11 @@ class TestFailures:
         assert not setup.index.requests
         assert siblings(tmp_path / "out") == []
 
-    @pytest.mark.parametrize("update", [False, True])
-    def test_failing_download(
-        self, *, update: bool, setup: BundleSetup, run: Runner, tmp_path: Path
-    ) -> None:
+    def test_failing_download(self, setup: BundleSetup, run: Runner, tmp_path: Path) -> None:
         """A failing download or a wrong hash leaves no partial bundle."""
-        folder = tmp_path / "out"
-        words: list[str | Path] = [
-            "bundle",
-            setup.lock,
-            "-o",
-            folder,
-            "--no-cache-dir",
-            "--retries",
-            "0",
-        ]
-        if update:
-            run(*words, *setup.options("win"))
+        words: list[str | Path] = ["bundle", setup.lock, *setup.options(*ALL)]
+        words += ["-o", tmp_path / "out", "--no-cache-dir", "--retries", "0"]
         before = tree(tmp_path)
-        words += ["--update", *setup.options(*ALL)]
         cuda = "fast-2.0-py3-none-any-cu11.8.whl"
         setup.index.faults.status[cuda] = 503
         assert "[unexpected-status]" in run(*words, code=5).err
@@ -740,7 +675,6 @@ class TestReport:
         assert siblings(folder) == []
         assert not setup.index.requests
         run(*words, "--max-download", "1MB")
-        run(*words, "--update", "--max-download", "0")
 
     def test_text_output(self, setup: BundleSetup, run: Runner, tmp_path: Path) -> None:
         """The text has a line for each host, each variant and the total."""
@@ -767,16 +701,8 @@ class TestReport:
         assert any("cu11.8" in name for name in wheels_in(folder))
         monkeypatch.setenv("WHEELFIT_CONFIG_FILE", os.devnull)
         run("bundle", "--verify", folder)
-        run(
-            "bundle",
-            setup.lock,
-            *setup.options("new"),
-            "--variant",
-            "cuda11",
-            "-o",
-            folder,
-            "--update",
-        )
+        folder = tmp_path / "another"
+        run("bundle", setup.lock, *setup.options("new"), "--variant", "cuda11", "-o", folder)
         manifest = json.loads((folder / "bundle.json").read_text())
         assert manifest["options"] == ["--variant", "cuda11"]
         run("bundle", "--verify", folder)
@@ -886,8 +812,8 @@ def test_packages_agree_on_the_cuda_major(run: Runner, tmp_path: Path) -> None:
         run("bundle", lock, "--for", host, "-o", folder)
         assert {parse_wheel_filename(name).label for name in wheels_in(folder)} == {"cu12"}
         run("bundle", "--verify", folder)
-        words = ["--allow-mixed", "cuda", "--update"]
-        run("bundle", lock, "--for", host, "-o", folder, *words)
+        folder = tmp_path / "mixed"
+        run("bundle", lock, "--for", host, "-o", folder, "--allow-mixed", "cuda")
     assert {parse_wheel_filename(name).label for name in wheels_in(folder)} == {"cu12", "cu13"}
     assert "--allow-mixed cuda" in (folder / "README.txt").read_text()
     run("bundle", "--verify", folder)

@@ -20,7 +20,7 @@ _TABLE = {
     "show": "--files --python --target --for --json --verbose",
     "explain": "-r --with-deps --all --pre --python --index-url --for --variant --json --verbose",
     "tree": "--here --invert --depth --extra --group --python --for --variant --json",
-    "bundle": "--output --for --update --verify --dry-run --extra --group --max-download",
+    "bundle": "--output --for --verify --dry-run --extra --group --max-download",
     "export": "--format --output --wheels --for --extra --group --python --variant --json",
     "build": "--variant --all --property --plain --sdist --editable --output -C --python -v",
     "test": "--project --tests --command --extra --group --emulate --python --json",

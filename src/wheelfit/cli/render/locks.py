@@ -68,8 +68,6 @@ def show_bundle(report: BundleReport, output: Output) -> None:
     line = f"{verb} {report.folder}: {counts}, {_words(report.size)}"
     if report.shared:
         line += f"; a folder for each machine would take {_words(report.shared)} more"
-    if report.reused:
-        line += f"; {report.reused} reused from the earlier bundle"
     output.report(line)
 
 

@@ -26,8 +26,6 @@ README = "README.txt"
 """The name of the file for users."""
 VERSION = 1
 """The version of the format."""
-FOLDERS = ("hosts", "simple", "sources", "wheels")
-"""The folders at the top of a bundle."""
 
 _LIMITS = strict_json.JsonLimits(size=64 << 20, depth=8, labels=1_000_000, values=5_000_000)
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -173,14 +171,6 @@ def is_inside(path: str) -> bool:
     :param path: with slashes.
     """
     return all(map(_PATH_SEGMENT.fullmatch, path.split("/")))
-
-
-def is_of_bundle(path: str) -> bool:
-    """Return whether a bundle may have a file of this path.
-
-    :param path: with slashes.
-    """
-    return path in (LOCK, MANIFEST, README) or path.partition("/")[0] in FOLDERS
 
 
 def _damaged(problem: str, where: str) -> DamagedBundle:

@@ -73,13 +73,6 @@ def verify(folder: Path, manifest: Manifest, base: Target, policy: ChoicePolicy)
             raise DamagedBundle(problems, where=str(folder))
 
 
-def foreign_files(folder: Path, manifest: Manifest) -> Iterator[str]:
-    """Yield the files in the folder of a bundle that its manifest does not list."""
-    for path in _files_below(folder):
-        if path != MANIFEST and path not in manifest.files:
-            yield path if path.isprintable() else ascii(path)
-
-
 def _files_below(folder: Path) -> Iterator[str]:
     """Yield every file and every link below a folder, by its path with slashes."""
     for parent, folders, names in os.walk(folder):
@@ -98,8 +91,8 @@ def _file_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
             yield path, *problem
     if LOCK not in manifest.files:
         yield LOCK, "missing", ""
-    for path in foreign_files(folder, manifest):
-        yield path, "extra", ""
+    for path in existing - manifest.files.keys() - {MANIFEST}:
+        yield (path if path.isprintable() else ascii(path)), "extra", ""
 
 
 def _file_problem(path: Path, promised: BundledFile, *, is_found: bool) -> tuple[str, str] | None:

@@ -52,8 +52,11 @@ TREE = OptionGroup(
 
 BUNDLE = OptionGroup(
     "bundle",
-    Option("-o, --output DIR", FOLDER, "the folder to create; its parent folder must exist"),
-    Option("--update", FLAG, "update an existing bundle; unchanged files are not downloaded again"),
+    Option(
+        "-o, --output DIR",
+        FOLDER,
+        "the folder to create, new or empty; its parent folder must exist",
+    ),
     Option("--dry-run", FLAG, "show the contents and sizes, without writing it"),
     Option("--verify DIR", FOLDER, "check a bundle, and make none"),
 )
