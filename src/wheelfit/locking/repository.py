@@ -42,8 +42,8 @@ class LockedRepository(DelegatedFiles):
         raises ``FileProblem``.
     :param folder: the folder of the lock file, for its relative paths; None: the lock is not a file
         of this machine, and may not name files of it.
-    :param built: returns the wheel to be built from the source of a package, or None to leave it
-        out; default: sources are left out.
+    :param built: returns the wheel to be built from the source of a package; default: sources are
+        left out.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class LockedRepository(DelegatedFiles):
         name: str,
         files: Files | None = None,
         folder: Path | None = None,
-        built: Callable[[LockedPackage], File | None] | None = None,
+        built: Callable[[LockedPackage], File] | None = None,
     ) -> None:
         self.name = name
         self._reader_of_wheels = files
@@ -76,8 +76,7 @@ class LockedRepository(DelegatedFiles):
             return None
         files = [self._file(package, wheel) for wheel in package.wheels]
         if package.source is not None and self._built is not None:
-            stand_in = self._built(package)
-            files += [] if stand_in is None else [stand_in]
+            files.append(self._built(package))
         if package.table is not None and package.version is not None:
             index_file = index_file_name(name, package.version)
             self._documents[index_file] = package

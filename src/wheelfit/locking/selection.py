@@ -213,7 +213,7 @@ class LockCandidates:
         extras: Collection[str] = (),
         groups: Collection[str] | None = None,
         roots: Sequence[Requirement] | None = None,
-        built: Callable[[LockedPackage], File | None] | None = None,
+        built: Callable[[LockedPackage], File] | None = None,
     ) -> None:
         packages = applicable_packages(lock, target, extras=extras, groups=groups)
         self.packages = MappingProxyType({package.name: package for package in packages})

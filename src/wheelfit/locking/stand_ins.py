@@ -16,12 +16,9 @@ from wheelfit.sources.page import File, WheelOrigin
 from wheelfit.sources.urls import file_path, redact
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from packaging.utils import NormalizedName
+    from collections.abc import Callable
 
     from wheelfit.locking.document import LockedPackage, LockedSource
-    from wheelfit.resolution.resolution import Pin
 
 _UNKNOWN_VERSION = Version("0")
 """The version of a source whose version only a build shows."""
@@ -35,12 +32,6 @@ def stand_in_of(folder: Path | None) -> Callable[[LockedPackage], File]:
     :param folder: the folder of the lock file; None: the lock is not a local file.
     """
     return partial(_stand_in, folder)
-
-
-def archive_of(pin: Pin, packages: Mapping[NormalizedName, LockedPackage]) -> str:
-    """Return the file name of the source archive of a pin; empty if the pin is a wheel."""
-    source = packages[pin.name].source
-    return source.filename if pin.file.origin is not None and source is not None else ""
 
 
 def _stand_in(folder: Path | None, package: LockedPackage) -> File:

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import DamagedBundle, reporting_os_errors
-from wheelfit.locking.bundles.manifest import MANIFEST, BundledFile, Manifest
+from wheelfit.locking.bundles.manifest import MANIFEST, Manifest
 from wheelfit.locking.bundles.verification import load_manifest
 from wheelfit.locking.bundles.verification import verify as verify_folder
-from wheelfit.locking.stand_ins import archive_of
 from wheelfit.operations.bundle_contents import BundlePlan, check_accelerators
 from wheelfit.operations.bundle_folder import folder_for, make, sizes_of
 from wheelfit.operations.environments import open_environment_of
@@ -24,8 +23,6 @@ from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    from packaging.utils import NormalizedName
 
     from wheelfit.operations.bundle_contents import HostChoice
     from wheelfit.operations.context import Context
@@ -55,15 +52,13 @@ class HostPackages:
     machine: ChosenMachine
     packages: tuple[Pin, ...]
     """By name."""
-    filenames: Mapping[NormalizedName, str]
-    """The file of each package: a wheel, or the archive to build one from."""
     sizes: Mapping[str, int | None]
     """Bytes of each file of the bundle, by name; None where unknown."""
 
     @property
     def size(self) -> int | None:
         """Size of its files in bytes; None if one is unknown."""
-        return _sum(self.sizes[self.filenames[pin.name]] for pin in self.packages)
+        return _sum(self.sizes[pin.filename.text] for pin in self.packages)
 
     def to_json(self) -> dict[str, object]:
         """Return its part of the object of ``--json``."""
@@ -75,8 +70,8 @@ class HostPackages:
                 plain_fields(
                     pin,
                     "name version label",
-                    filename=self.filenames[pin.name],
-                    size=self.sizes[self.filenames[pin.name]],
+                    filename=pin.filename.text,
+                    size=self.sizes[pin.filename.text],
                 )
                 for pin in self.packages
             ],
@@ -93,7 +88,7 @@ class BundleReport:
     lock: Path
     hosts: tuple[HostPackages, ...]
     sizes: Mapping[str, int | None]
-    """Bytes of each wheel and archive, by file name; None where unknown."""
+    """Bytes of each wheel, by file name; None where unknown."""
     manifest: Manifest | None
     """The manifest; None where nothing was made."""
     notes: tuple[str, ...]
@@ -113,13 +108,12 @@ class BundleReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        written = self.manifest
-        hashes = {} if written is None else {**written.wheels, **written.sources}
-        files = [
+        written = {} if self.manifest is None else self.manifest.wheels
+        wheels = [
             {
                 "filename": name,
                 "size": self.sizes[name],
-                "sha256": hashes[name].sha256 if name in hashes else None,
+                "sha256": written[name].sha256 if name in written else None,
             }
             for name in sorted(self.sizes)
         ]
@@ -127,8 +121,7 @@ class BundleReport:
             self,
             "folder lock hosts size shared notes",
             dry_run=self.manifest is None,
-            wheels=[file for file in files if str(file["filename"]).endswith(".whl")],
-            sources=[file for file in files if not str(file["filename"]).endswith(".whl")],
+            wheels=wheels,
         )
 
 
@@ -142,9 +135,8 @@ class VerifiedBundle:
 
     @property
     def size(self) -> int:
-        """Bytes of all wheels and archives."""
-        files = (*self.manifest.wheels.values(), *self.manifest.sources.values())
-        return sum(file.size for file in files)
+        """Bytes of all wheels."""
+        return sum(file.size for file in self.manifest.wheels.values())
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
@@ -152,8 +144,10 @@ class VerifiedBundle:
             self,
             "folder size",
             hosts=[plain_fields(host, "name file") for host in self.manifest.hosts],
-            wheels=_listed(self.manifest.wheels),
-            sources=_listed(self.manifest.sources),
+            wheels=[
+                {"filename": name, **file.to_mapping()}
+                for name, file in self.manifest.wheels.items()
+            ],
         )
 
 
@@ -188,8 +182,7 @@ def bundle(request: BundleRequest, context: Context) -> BundleReport:
                     )
             if not request.dry_run:
                 manifest = make(plan, opened_lock, folder, transfers)
-                files = {**manifest.wheels, **manifest.sources}
-                sizes = {name: file.size for name, file in files.items()}
+                sizes = {name: file.size for name, file in manifest.wheels.items()}
     return BundleReport(
         request.output,
         opened_lock.path,
@@ -242,15 +235,9 @@ def _recorded_options(request: VerifyRequest, manifest: Manifest, folder: Path) 
     )
 
 
-def _listed(files: Mapping[str, BundledFile]) -> list[dict[str, object]]:
-    return [{"filename": name, **file.to_mapping()} for name, file in files.items()]
-
-
 def _packages(host: HostChoice, sizes: Mapping[str, int | None]) -> HostPackages:
     pins = sorted(host.selection.resolution().pins, key=lambda pin: pin.name)
-    packages = host.candidates.packages
-    filenames = {pin.name: archive_of(pin, packages) or pin.filename.text for pin in pins}
-    return HostPackages(host.name, host.machine, tuple(pins), filenames, sizes)
+    return HostPackages(host.name, host.machine, tuple(pins), sizes)
 
 
 def _sum(sizes: Iterable[int | None]) -> int | None:

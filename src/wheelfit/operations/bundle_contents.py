@@ -5,21 +5,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from msgspec import structs
-from packaging.utils import NormalizedName, canonicalize_name
+from packaging.utils import canonicalize_name
 
 from wheelfit.core.host_file import HostFile
 from wheelfit.core.index_metadata import combine
 from wheelfit.core.labels import RESERVED_NAMES
 from wheelfit.locking.bundles.reduction import KeptEntry, marker_of, reduce_lock
-from wheelfit.locking.source_entries import VERSIONED_KINDS
-from wheelfit.locking.stand_ins import archive_of, stand_in_of
 from wheelfit.operations.lock_files import LockChoiceRequest, OpenedLock, naming_machine_in_errors
 from wheelfit.operations.machine import ChosenMachine, options_in_effect
 from wheelfit.resolution.unaccelerated import accelerations, no_accelerator_error
-from wheelfit.sources.urls import without_fragment
 from wheelfit_runtime import __version__
 from wheelfit_runtime.errors import Fault, InvalidLock
 from wheelfit_runtime.platforms.scrubbing import Scrubber
@@ -31,7 +27,7 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
     from wheelfit.locking.bundles.manifest import BundledFile
-    from wheelfit.locking.document import Lock, LockedPackage
+    from wheelfit.locking.document import Lock
     from wheelfit.locking.selection import LockCandidates, LockSelection
     from wheelfit.resolution.candidates import ChoicePolicy
     from wheelfit.sources.page import File
@@ -50,29 +46,6 @@ class WheelToBundle:
     """The source."""
     metadata_disagreement: Callable[[bytes | None], str | None]
     """Returns why its ``variant.json`` contradicts the data it was chosen by (F-93), or None."""
-
-
-@dataclass(frozen=True, slots=True)
-class ArchiveToBundle:
-    """An archive for the bundle; its wheel is built where it is installed."""
-
-    package: NormalizedName
-    file: File
-    """The file in its source, by its own name."""
-    files: Files
-    """The source."""
-
-    @classmethod
-    def of(cls, package: LockedPackage, stand_in: File, files: Files) -> ArchiveToBundle:
-        """Return the archive of an entry of a lock."""
-        name = "" if package.source is None else package.source.filename
-        url = without_fragment(stand_in.url)
-        return cls(
-            package.name, structs.replace(stand_in, filename=name, url=url, origin=None), files
-        )
-
-
-_ToBundle = TypeVar("_ToBundle", WheelToBundle, ArchiveToBundle)
 
 
 class HostChoice:
@@ -110,17 +83,6 @@ class HostChoice:
                 partial(candidates.metadata_disagreement, pin.choice),
             )
             for pin in self.selection.resolution().pins
-            if pin.file.origin is None
-        }
-
-    @property
-    def archives(self) -> dict[str, ArchiveToBundle]:
-        """The archives from which it builds wheels, by file name."""
-        packages, files = self.candidates.packages, self.candidates.candidates.repository
-        return {
-            name: ArchiveToBundle.of(packages[pin.name], pin.file, files)
-            for pin in self.selection.resolution().pins
-            if (name := archive_of(pin, packages))
         }
 
     def to_host_file(self, environ: Mapping[str, str]) -> HostFile:
@@ -192,7 +154,7 @@ class BundlePlan:
         for name in dict.fromkeys(names):
             machine = opened_lock.machine(name)
             with naming_machine_in_errors(machine.name):
-                candidates = opened_lock.candidates(machine, built=_stand_in(opened_lock))
+                candidates = opened_lock.candidates(machine)
             file = _host_name(machine, {host.name.casefold() for host in self.hosts})
             self.hosts.append(HostChoice(file, machine, candidates))
         lock = opened_lock.lock
@@ -203,7 +165,7 @@ class BundlePlan:
             names_in_lock = (*lock.dependency_groups, *lock.default_groups)
             self.groups = _as_in_lock(request.group, names_in_lock)
         notes = dict.fromkeys(note for host in self.hosts for note in host.selection.notes)
-        self.notes = (*notes, *map(_to_be_built, self.archives.values()))
+        self.notes = tuple(notes)
 
     @property
     def policy(self) -> ChoicePolicy:
@@ -216,17 +178,15 @@ class BundlePlan:
 
         :raises InvalidLock: two different wheels have one name.
         """
-        wheels = (wheel for host in self.hosts for wheel in host.wheels.values())
-        return _by_name(wheels, self._opened_lock.lock.where)
-
-    @property
-    def archives(self) -> dict[str, ArchiveToBundle]:
-        """The archives that some machine builds, by file name.
-
-        :raises InvalidLock: two different archives have one name.
-        """
-        archives = (archive for host in self.hosts for archive in host.archives.values())
-        return _by_name(archives, self._opened_lock.lock.where)
+        by_name: dict[str, WheelToBundle] = {}
+        for wheel in (wheel for host in self.hosts for wheel in host.wheels.values()):
+            name = wheel.file.filename
+            earlier, hashes = by_name.setdefault(name, wheel).file.hashes, wheel.file.hashes
+            common = earlier.keys() & hashes.keys()
+            if not common or any(earlier[key] != hashes[key] for key in common):
+                fault = Fault("packages", f"two different files are called {name}")
+                raise InvalidLock([fault], where=self._opened_lock.lock.where)
+        return by_name
 
     def exclude(self, filename: str, reason: str) -> None:
         """Select again without a wheel that contradicts the data it was chosen by (F-93)."""
@@ -242,16 +202,12 @@ class BundlePlan:
             id(package): index for index, package in enumerate(self._opened_lock.lock.packages)
         }
         names: dict[int, set[str]] = {}
-        built: set[int] = set()
         documents: dict[int, dict[str, VariantDocument]] = {}
         for host in self.hosts:
             for selected in host.selection.chosen:
                 index = positions[id(selected.package)]
                 choice = selected.choice
-                if choice.chosen is not None and choice.chosen.file.origin is not None:
-                    names.setdefault(index, set())
-                    built.add(index)
-                elif choice.selection.chosen is not None:
+                if choice.selection.chosen is not None:
                     names.setdefault(index, set()).add(choice.selection.chosen.text)
                 if choice.metadata.document is not None:
                     documents.setdefault(index, {})[host.name] = choice.metadata.document
@@ -261,7 +217,7 @@ class BundlePlan:
             document = package.document
             if document is None and index in documents:  # F-122: wheels with documents of their own
                 document = combine(documents[index].items())
-            entries[index] = KeptEntry(package, frozenset(names[index]), document, index in built)
+            entries[index] = KeptEntry(package, frozenset(names[index]), document)
         return entries
 
     def lock(self, files: Mapping[str, BundledFile]) -> Lock:
@@ -324,38 +280,3 @@ def _as_in_lock(names: Iterable[str], names_in_lock: Iterable[str]) -> tuple[str
     """Return names as the lock spells them; unknown ones are left out."""
     normalized = {canonicalize_name(name) for name in names}
     return tuple(sorted({name for name in names_in_lock if canonicalize_name(name) in normalized}))
-
-
-def _by_name(files: Iterable[_ToBundle], where: str) -> dict[str, _ToBundle]:
-    """Return wheels or archives by their file name, each once.
-
-    :raises InvalidLock: two different files have one name; a folder has room for one.
-    """
-    by_name: dict[str, _ToBundle] = {}
-    for entry in files:
-        name = entry.file.filename
-        earlier, hashes = by_name.setdefault(name, entry).file.hashes, entry.file.hashes
-        common = earlier.keys() & hashes.keys()
-        if not common or any(earlier[key] != hashes[key] for key in common):
-            fault = Fault("packages", f"two different files are called {name}")
-            raise InvalidLock([fault], where=where)
-    return by_name
-
-
-def _stand_in(opened_lock: OpenedLock) -> Callable[[LockedPackage], File | None]:
-    """Return `stand_in_of` a lock, limited to archives: it returns None for any other source."""
-    stand_in = stand_in_of(opened_lock.path.absolute().parent)
-
-    def archive(package: LockedPackage) -> File | None:
-        source = package.source
-        return stand_in(package) if source is not None and source.kind in VERSIONED_KINDS else None
-
-    return archive
-
-
-def _to_be_built(archive: ArchiveToBundle) -> str:
-    name = archive.package
-    return (
-        f"{archive.file.filename} must be built where it is installed, with `wheelfit sync "
-        f"--allow-source {name}`; the bundle does not contain its build requirements"
-    )

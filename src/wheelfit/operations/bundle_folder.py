@@ -31,7 +31,6 @@ from wheelfit.operations.downloads import several_at_once
 from wheelfit.operations.hosts import host_text
 from wheelfit.server.pages import write_static_index
 from wheelfit.sources.page import File, ProjectPage
-from wheelfit.sources.repository import FileSize
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.dist_info import header_value
@@ -43,9 +42,10 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.operations.bundle_contents import ArchiveToBundle, BundlePlan, WheelToBundle
+    from wheelfit.operations.bundle_contents import BundlePlan, WheelToBundle
     from wheelfit.operations.context import Transfers
     from wheelfit.operations.lock_files import OpenedLock
+    from wheelfit.sources.repository import FileSize
 
 
 def folder_for(name: str) -> Path:
@@ -67,7 +67,7 @@ def folder_for(name: str) -> Path:
 
 
 def sizes_of(plan: BundlePlan, transfers: Transfers) -> dict[str, FileSize]:
-    """Return the size of each wheel and archive, and whether it must be downloaded.
+    """Return the size of each wheel, and whether it must be downloaded.
 
     Nothing is downloaded.
     """
@@ -77,8 +77,7 @@ def sizes_of(plan: BundlePlan, transfers: Transfers) -> dict[str, FileSize]:
         return wheel.files.size(wheel.file)
 
     sizes = several_at_once(list(wheels.values()), size, transfers)
-    archives = {name: FileSize(archive.file.size) for name, archive in plan.archives.items()}
-    return {**dict(zip(wheels, sizes, strict=True)), **archives}
+    return dict(zip(wheels, sizes, strict=True))
 
 
 def make(
@@ -125,18 +124,17 @@ class _BundleWriter:
         for name in ("hosts", "simple", "wheels"):
             (self.stage / name).mkdir()
         self._fetch()
-        wheels, archives = self._hashed("wheels"), self._fetch_archives()
+        wheels = self._hash_wheels()
         for host in self.plan.hosts:
             text = host_text(host.to_host_file(self.opened_lock.context.environ))
             self._write(f"hosts/{host.name}.toml", text.encode())
         for filename in wheels:
             self._write(f"wheels/{filename}.metadata", self._metadata[filename])
         self._write_index(wheels)
-        self._write(LOCK, write_lock(self.plan.lock({**wheels, **archives})))
+        self._write(LOCK, write_lock(self.plan.lock(wheels)))
         self._write(README, self._readme().encode())
         hosts = tuple(
-            BundledHost(host.name, tuple(sorted(host.wheels)), tuple(sorted(host.archives)))
-            for host in self.plan.hosts
+            BundledHost(host.name, tuple(sorted(host.wheels))) for host in self.plan.hosts
         )
         manifest = Manifest(
             dict(sorted(self._files.items())),
@@ -186,28 +184,14 @@ class _BundleWriter:
             self._metadata[name] = metadata
         return reason
 
-    def _fetch_archives(self) -> dict[str, BundledFile]:
-        """Download the archives that are built on installation."""
-        archives = list(self.plan.archives.values())
-        if not archives:
-            return {}
-        folder = self.stage / "sources"
-        folder.mkdir()
-
-        def fetch(archive: ArchiveToBundle) -> None:
-            transfer = self.transfers.transfer(archive.file.filename, "downloaded")
-            _replace_hard_link(archive.files.download(archive.file, folder, transfer))
-
-        several_at_once(archives, fetch, self.transfers)
-        return self._hashed("sources")
-
-    def _hashed(self, folder: str) -> dict[str, BundledFile]:
-        """Return hashes and sizes of the files of a folder, and add them to those of the bundle."""
-        hashed = {}
-        for path in sorted((self.stage / folder).iterdir()):
-            hashed[path.name] = BundledFile(sha256_of_file(path), path.stat().st_size)
-        self._files |= {f"{folder}/{name}": file for name, file in hashed.items()}
-        return hashed
+    def _hash_wheels(self) -> dict[str, BundledFile]:
+        """Return hash and size of each wheel, and add them to those of the bundle's files."""
+        wheels = {
+            path.name: BundledFile(sha256_of_file(path), path.stat().st_size)
+            for path in sorted((self.stage / "wheels").iterdir())
+        }
+        self._files |= {f"wheels/{name}": file for name, file in wheels.items()}
+        return wheels
 
     def _write_index(self, wheels: Mapping[str, BundledFile]) -> None:
         entries: dict[NormalizedName, list[File]] = {}
@@ -244,8 +228,6 @@ class _BundleWriter:
     def _readme(self) -> str:
         arguments = words_in_effect(self.opened_lock.request)
         parts = [argument for extra in self.plan.extras for argument in ("--extra", extra)]
-        built = sorted(archive.package for archive in self.plan.archives.values())
-        parts += [argument for name in built for argument in ("--allow-source", name)]
         options = "".join(f" {_shell_word(argument)}" for argument in (*parts, *arguments))
         names = [host.name for host in self.plan.hosts]
         return _README.format(hosts=", ".join(names), options=options, host=names[0])

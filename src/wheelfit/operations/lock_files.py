@@ -88,7 +88,7 @@ class OpenedLock(NamedTuple):
     def candidates(
         self,
         machine: ChosenMachine,
-        built: Callable[[LockedPackage], File | None] | None = None,
+        built: Callable[[LockedPackage], File] | None = None,
         files: Files | None = None,
     ) -> LockCandidates:
         """Return the wheels of the lock among which a machine chooses.

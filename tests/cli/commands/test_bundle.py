@@ -778,16 +778,37 @@ class TestLocksOfOtherTools:
         assert set(document["variants"]) == {"cu12.8", "v3"}
         run("bundle", "--verify", folder)
 
-    def test_locked_repository(self, setup: BundleSetup, run: Runner, tmp_path: Path) -> None:
-        """A locked repository is an error."""
-        vcs = {"type": "git", "url": "https://fake.invalid/s", "commit-id": "0" * 40}
+    @pytest.mark.parametrize(
+        ("source", "kind"),
+        [
+            (
+                {"vcs": {"type": "git", "url": "https://fake.invalid/s", "commit-id": "0" * 40}},
+                "repository",
+            ),
+            (
+                {
+                    "sdist": {
+                        "url": "https://fake.invalid/s-1.tar.gz",
+                        "hashes": {"sha256": "0" * 64},
+                    }
+                },
+                "source distribution",
+            ),
+        ],
+    )
+    def test_locked_sources(
+        self, source: dict[str, Any], kind: str, setup: BundleSetup, run: Runner, tmp_path: Path
+    ) -> None:
+        """What would have to be built is an error: its build may need a network."""
         table = tomllib.loads(setup.lock.read_text())
-        table["packages"].append({"name": "s", "version": "1", "vcs": vcs})
+        table["packages"].append({"name": "s", "version": "1", **source})
         table["tool"]["wheelfit"]["roots"].append("s")
         path = tmp_path / "pylock.toml"
         path.write_bytes(write_lock(Lock.of(table)))
         result = run("bundle", path, *setup.options("new"), "-o", tmp_path / "out", code=3)
-        assert "only a repository is locked" in result.err
+        assert f"only a {kind} is locked" in result.err
+        assert "build a wheel and lock it" in result.err
+        assert siblings(tmp_path / "out") == []
 
 
 def test_packages_agree_on_the_cuda_major(run: Runner, tmp_path: Path) -> None:

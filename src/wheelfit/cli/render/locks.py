@@ -61,11 +61,8 @@ def show_bundle(report: BundleReport, output: Output) -> None:
                 label = f" ({pin.label})" if pin.label else ""
                 output.report(f"  {pin.name} {pin.version}{label}")
     verb = "would write" if report.manifest is None else "wrote"
-    wheels = sum(name.endswith(".whl") for name in report.sizes)
-    counts = count_of(wheels, "wheel")
-    if wheels < len(report.sizes):
-        counts += f", {count_of(len(report.sizes) - wheels, 'source')}"
-    line = f"{verb} {report.folder}: {counts}, {_words(report.size)}"
+    wheels = count_of(len(report.sizes), "wheel")
+    line = f"{verb} {report.folder}: {wheels}, {_words(report.size)}"
     if report.shared:
         line += f"; a folder for each machine would take {_words(report.shared)} more"
     output.report(line)

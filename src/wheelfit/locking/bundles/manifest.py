@@ -55,8 +55,6 @@ class BundledHost:
     """The name of its host file, without folder and extension."""
     wheels: tuple[str, ...]
     """File names, sorted."""
-    sources: tuple[str, ...] = ()
-    """File names of the archives that it builds, sorted."""
 
     @property
     def file(self) -> str:
@@ -87,15 +85,6 @@ class Manifest:
             if path.startswith("wheels/") and path.endswith(".whl")
         }
 
-    @property
-    def sources(self) -> Mapping[str, BundledFile]:
-        """The archives that must be built, by their file names."""
-        return {
-            path.removeprefix("sources/"): file
-            for path, file in self.files.items()
-            if path.startswith("sources/")
-        }
-
 
 def write_manifest(manifest: Manifest) -> bytes:
     """Return the bytes of a manifest; equal manifests give equal bytes."""
@@ -110,7 +99,6 @@ def write_manifest(manifest: Manifest) -> bytes:
                 "name": host.name,
                 "file": host.file,
                 "wheels": list(host.wheels),
-                **({"sources": list(host.sources)} if host.sources else {}),
             }
             for host in manifest.hosts
         ],
@@ -148,7 +136,7 @@ def read_manifest(data: bytes, *, where: str) -> Manifest:
         table.strings("groups"),
         table.strings("options"),
     )
-    wheels, sources = manifest.wheels, manifest.sources
+    wheels = manifest.wheels
     for name in wheels:
         try:
             parse_wheel_filename(name)
@@ -158,7 +146,6 @@ def read_manifest(data: bytes, *, where: str) -> Manifest:
         table.fault("is empty", "hosts")
     for host in manifest.hosts:
         unlisted = [name for name in host.wheels if name not in wheels]
-        unlisted += [name for name in host.sources if name not in sources]
         unlisted += [] if host.file in files else [host.file]
         if unlisted:
             raise _damaged(f"it has no entry for the file {unlisted[0]}", where)
@@ -190,4 +177,4 @@ def _host(entry: Table) -> BundledHost:
     name = entry.required("name")
     if not is_inside(name) or "/" in name:
         entry.must_be("the name of a host", name, "name")
-    return BundledHost(name, entry.strings("wheels"), entry.strings("sources"))
+    return BundledHost(name, entry.strings("wheels"))

@@ -45,11 +45,9 @@ class KeptEntry:
 
     package: LockedPackage
     filenames: frozenset[str]
-    """The wheels that stay; empty only if the source stays."""
+    """The wheels that stay."""
     document: VariantDocument | None = None
     """The variant metadata of the whole entry."""
-    has_source: bool = False
-    """Whether the archive stays that a wheel is built from."""
 
     @property
     def wheels(self) -> tuple[LockedWheel, ...]:
@@ -78,7 +76,7 @@ def reduce_lock(
     """Return a lock with some entries and wheels of another, as files of a bundle.
 
     :param entries: the entries to keep, by their position in the lock.
-    :param files: hash and size of each wheel and archive, by its file name.
+    :param files: hash and size of each wheel, by its file name.
     :param extras: the extras that may still be requested.
     :param groups: dependency groups that may still be requested, and apply by default.
     :param environments: markers of the machines it is for; None: unchanged.
@@ -195,19 +193,16 @@ def _reduced_entry(
     files: Mapping[str, BundledFile],
     names: set[NormalizedName],
 ) -> dict[str, Any]:
-    """Reduce an entry to its kept wheels and source, with paths in the bundle."""
-    if not kept_entry.has_source:
-        entry.pop("sdist", None)
-    for key in ("sdist", "archive"):
-        if key in entry:
-            entry[key] = _bundled_file(entry[key], files)
+    """Reduce an entry to its kept wheels, with paths in the bundle."""
+    entry.pop("sdist", None)
+    if "archive" in entry:  # a wheel that is the whole package
+        entry["archive"] = _bundled_file(entry["archive"], files)
     if "wheels" in entry:
         wheels = [wheel for wheel in entry["wheels"] if file_name_of(wheel) in kept_entry.filenames]
         _set_or_remove(entry, "wheels", [_bundled_file(wheel, files) for wheel in wheels])
     tool = entry.get("tool", {}).get(TOOL, {})
     needs = tool.get(VARIANT_DEPENDENCIES)
     labels = {wheel.filename.label or "" for wheel in kept_entry.wheels}
-    labels |= {""} if kept_entry.has_source else set()
     if needs is not None:
         needs = {label: texts for label, texts in needs.items() if label in labels}
         tool[VARIANT_DEPENDENCIES] = needs
@@ -237,7 +232,6 @@ def _reduced_entry(
 def _bundled_file(file: Mapping[str, Any], files: Mapping[str, BundledFile]) -> dict[str, Any]:
     """Return the entry of a file with its path in the bundle, keys in the order of the standard."""
     filename = file_name_of(file) or ""
-    folder = "wheels" if filename.endswith(".whl") else "sources"
     rewritten_keys = ("name", "url", "path", "size", "hashes")
     others = {key: value for key, value in file.items() if key not in rewritten_keys}
     hashes = {name.lower(): digest for name, digest in file["hashes"].items()}
@@ -250,7 +244,7 @@ def _bundled_file(file: Mapping[str, Any], files: Mapping[str, BundledFile]) -> 
         **({"name": file["name"]} if "name" in file else {}),
         **others,
         **({"url": url} if is_bridged else {}),
-        "path": f"{folder}/{filename}",
+        "path": f"wheels/{filename}",
         "size": files[filename].size,
         "hashes": {name: hashes[name] for name in sorted(hashes)},
     }

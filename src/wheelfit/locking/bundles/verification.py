@@ -20,7 +20,6 @@ from wheelfit.errors import DamagedBundle
 from wheelfit.locking.bundles.manifest import LOCK, MANIFEST, read_manifest
 from wheelfit.locking.document import Lock, read_lock
 from wheelfit.locking.selection import LockCandidates
-from wheelfit.locking.stand_ins import archive_of, stand_in_of
 from wheelfit.sources.file_readers import AllFiles
 from wheelfit.sources.find_links import FileIndex
 from wheelfit.sources.urls import file_url, join
@@ -151,7 +150,7 @@ def _choice_problems(
     except WheelfitError as error:
         yield LOCK, "unreadable", f"{error.message} [{error.reference}]"
         return
-    wheels, sources = manifest.wheels, manifest.sources
+    wheels = manifest.wheels
     for host in manifest.hosts:
         try:
             chosen = _chosen_files(folder, manifest, host, base, policy, lock)
@@ -159,7 +158,6 @@ def _choice_problems(
             yield host.file, "selection", f"{error.message} [{error.reference}]"
             continue
         expected = {name: wheels[name].sha256 for name in host.wheels}
-        expected |= {name: sources[name].sha256 for name in host.sources}
         unexpected = sorted(chosen.keys() - expected.keys())
         missing = sorted(expected.keys() - chosen.keys())
         if unexpected or missing:
@@ -194,11 +192,6 @@ def _chosen_files(
         files=AllFiles(),
         folder=folder.absolute(),
         extras=manifest.extras,
-        # A source is chosen as the wheel that would be built from it; its archive is in the bundle.
-        built=stand_in_of(folder.absolute()),
     )
     pins = candidates.select().resolution().pins
-    return {
-        archive_of(pin, candidates.packages) or pin.filename.text: pin.file.hashes.get("sha256", "")
-        for pin in pins
-    }
+    return {pin.filename.text: pin.file.hashes.get("sha256", "") for pin in pins}
