@@ -73,22 +73,6 @@ class Solution:
         return {pin.name: pin.release for pin in self.resolution.pins}
 
     @property
-    def common(self) -> list[NormalizedName]:
-        """The projects that are needed whichever labels are chosen."""
-        optional = {requested.requirement.name for requested in self.additional}
-        pins = self.resolution.pins
-        shared = {pin.name for pin in pins if pin.requested and pin.name not in optional}
-        needed: dict[NormalizedName, set[NormalizedName]] = {}
-        for edge in self.resolution.edges:
-            needed.setdefault(edge.needing, set()).add(edge.needed)
-        pending = list(shared)
-        while pending:
-            new = needed.get(pending.pop(), set()) - shared
-            shared |= new
-            pending += new
-        return [pin.name for pin in pins if pin.name in shared]
-
-    @property
     def extras(self) -> dict[NormalizedName, frozenset[NormalizedName]]:
         """The required extras of each project."""
         return {pin.name: pin.extras for pin in self.resolution.pins}

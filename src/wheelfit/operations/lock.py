@@ -69,9 +69,7 @@ if TYPE_CHECKING:
     from wheelfit.locking.held_back import LockHeldBack
     from wheelfit.locking.hosts import HostLock, NamedMachine
     from wheelfit.locking.locking import EnvironmentCallback
-    from wheelfit.locking.solving import Solution
     from wheelfit.operations.context import Context
-    from wheelfit.resolution.accelerator_use import AcceleratorRemark
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.project_file import ProjectFile
     from wheelfit.resolution.request import DirectSource, DirectWheel
@@ -119,10 +117,6 @@ class WrittenLock(Struct, frozen=True):
     """Packages older than the newest requested release, unless they were unchanged."""
     split_reason: str | None = None
     """The reason for one lock for each machine; None: the lock is for all of them."""
-    accelerators: tuple[AcceleratorRemark, ...] = ()
-    """Accelerator builds that cannot be used, and accelerators left idle, of the named machines or
-    else this one. Empty if the lock is unchanged.
-    """
 
     @property
     def is_same(self) -> bool:
@@ -147,17 +141,11 @@ class LockReport(Struct, frozen=True):
         """The reason for a lock for each machine; None: there is one for all."""
         return self.locks[0].split_reason
 
-    @property
-    def accelerators(self) -> tuple[AcceleratorRemark, ...]:
-        """Accelerator builds that cannot be used, and accelerators left idle."""
-        remarks = [remark for written_lock in self.locks for remark in written_lock.accelerators]
-        return tuple(dict.fromkeys(remarks))
-
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
         return plain_report(
             self,
-            "seconds split_reason notes accelerators",
+            "seconds split_reason notes",
             dry_run=not self.writes,
             locks=[_to_json(written_lock, writes=self.writes) for written_lock in self.locks],
         )
@@ -552,40 +540,7 @@ class _LockSession:
             tuple(dict.fromkeys(text for resolution in resolutions for text in resolution.unmet)),
             tuple(held_back(listed_environments)),
             host_lock.split_reason,
-            tuple(self._accelerators([solved.solution for solved in listed_environments])),
         )
-
-    def _accelerators(self, solutions: Sequence[Solution]) -> Iterator[AcceleratorRemark]:
-        """Yield accelerator builds that machines cannot use, and accelerators left idle."""
-        from wheelfit.locking.environments import LockEnvironment
-        from wheelfit.operations.accelerator_remarks import (
-            remarks_on_platform,
-            report_accelerator_remarks,
-        )
-        from wheelfit.operations.context import Context, Reporter
-        from wheelfit.operations.machine import choose_machine
-
-        if self._request.hosts:
-            for solution in solutions:
-                yield from report_accelerator_remarks(
-                    solution.resolution,
-                    [pin.name for pin in solution.resolution.pins],
-                    solution.candidates,
-                    Reporter(),
-                )
-            return
-        target = self._environment.target
-        here = LockEnvironment("", target).platform
-        silent = Context(self._context.environ)
-        for solution in solutions:
-            if solution.environment.platform == here:
-                yield from remarks_on_platform(
-                    solution.resolution,
-                    solution.common,
-                    solution.candidates,
-                    lambda: choose_machine(self._request, target, silent),
-                )
-                return
 
     def warn_of_later_indexes(self, locks: Sequence[WrittenLock]) -> None:
         """Warn of newer releases in later indexes of packages in some locks."""

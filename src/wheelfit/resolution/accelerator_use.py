@@ -70,6 +70,6 @@ class AcceleratorContext(NamedTuple):
     """The values of the marker variables."""
     installed: Collection[NormalizedName] = ()
     candidates: Candidates | None = None
-    """The candidates; None for a lock without sources, or for several machines."""
+    """The candidates; None for a lock without sources."""
     lock: str = ""
     """The command that remedies for a lock begin with, such as ``wheelfit lock``; empty: none."""

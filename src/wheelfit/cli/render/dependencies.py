@@ -20,8 +20,7 @@ def show_dependencies(report: DependencyReport, output: Output) -> None:
         for line in report.diff:
             output.result(line)
     if report.lock is not None:
-        # Accelerators of an installation were reported before it began.
-        show_lock(report.lock, output, accelerators=report.environment is None)
+        show_lock(report.lock, output)
     if report.environment is not None:
         show_change(report.environment, output)
 

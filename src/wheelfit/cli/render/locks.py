@@ -13,15 +13,10 @@ if TYPE_CHECKING:
     from wheelfit.operations.bundle import BundleReport, VerifiedBundle
 
 
-def show_lock(report: LockReport, output: Output, *, accelerators: bool = True) -> None:
-    """Print the changes of the locks, and their paths.
-
-    :param accelerators: whether to warn of unused accelerators and accelerator builds.
-    """
+def show_lock(report: LockReport, output: Output) -> None:
+    """Print the changes of the locks, and their paths."""
     for note in report.notes:
         output.warn(note)
-    for use in report.accelerators if accelerators else ():
-        output.warn(use.message)
     for text in dict.fromkeys(text for lock in report.locks for text in lock.unmet):
         output.note(f"note: {text}")
     for held_back in dict.fromkeys(
