@@ -245,10 +245,9 @@ class TestBrokenVariants:
 class TestFaults:
     """Everything wrong with a lock is said at once, with its place."""
 
-    def test_all_at_once(self) -> None:
-        """Faults that packaging finds and those that we find stand side by side."""
+    def test_standard_and_own_faults(self) -> None:
+        """All of our faults are named, and the first one that packaging finds."""
         table = lock_table(
-            {"name": "Not_Normal", "directory": {"path": "."}},
             plain_entry("a", marker='"nvidia" in variant_namespaces'),
             {
                 "name": "b",
@@ -256,38 +255,44 @@ class TestFaults:
                 "wheels": [
                     {"url": "https://x.invalid/b-1-py3-none-any-CAPITALS.whl", "hashes": {"a": ""}},
                     {"url": "https://x.invalid/b-1-py3-none-any.whl", "hashes": {}},
-                    {"url": "https://x.invalid/c-1-py3-none-any-v3.whl", "hashes": {"a": ""}},
-                    {"url": "https://x.invalid/b-2-py3-none-any.whl", "hashes": {"a": ""}},
                 ],
             },
-            {"name": "c", "archive": {"url": 1, "hashes": {"a": "b"}}, "index": 5, "marker": "no"},
-            {"name": "d"},
-            5,
-            environments=["variant_label == 'x'"],
+            {"name": "c", "archive": {"url": 1, "hashes": {"a": "b"}}, "marker": "no"},
             tool={"wheelfit": {"roots": ["torch", "a ; variant_label == ''", 1]}},
             **{"requires-python": "three"},
         )
         faults = faults_of(table)
-        assert set(faults) == {
-            "environments[0]",
-            "requires-python",
+        assert list(faults) == [
             "tool.wheelfit.roots[1]",
             "tool.wheelfit.roots[2]",
-            "packages[0].name",
-            "packages[1].marker",
-            "packages[2].wheels[0]",
-            "packages[2].wheels[1].hashes",
-            "packages[2].wheels[2]",
-            "packages[2].wheels[3]",
-            "packages[3].archive.url",
-            "packages[3].index",
-            "packages[3].marker",
-            "packages[4]",
-            "packages[5]",
-        }
-        assert "F-109" in faults["environments[0]"]
-        assert "F-109" in faults["packages[1].marker"]
-        assert "F-12" in faults["packages[2].wheels[0]"]
+            "packages[0].marker",
+            "packages[1].wheels[0]",
+            "packages[2].marker",
+            "requires-python",
+        ]
+        assert "F-109" in faults["packages[0].marker"]
+        assert "F-12" in faults["packages[1].wheels[0]"]
+        assert faults["requires-python"] == "invalid specifier: 'three'"
+
+    @pytest.mark.parametrize(
+        ("entry", "path", "problem"),
+        [
+            ({"name": "Not_Normal", "directory": {"path": "."}}, "name", "not normalized"),
+            (
+                {"name": "b", "wheels": [{"url": "https://x.invalid/b-1-py3-none-any.whl"}]},
+                "wheels[0].hashes",
+                "missing required value",
+            ),
+            ({"name": "c", "archive": {"url": 1, "hashes": {"a": "b"}}}, "archive.url", "str"),
+            ({"name": "d"}, "", "one of"),
+            (5, "", "expected a table, found a number"),
+        ],
+    )
+    def test_standard_fault(self, entry: Any, path: str, problem: str) -> None:
+        """What packaging finds has its place in the lock."""
+        ((where, message),) = faults_of(lock_table(plain_entry("a"), entry)).items()
+        assert where == f"packages[1].{path}".rstrip(".")
+        assert problem in message
 
     def test_variant_markers_have_no_wheel_there(self) -> None:
         """``packages.marker`` and ``environments`` cannot ask for a variant (F-109, F-118)."""
@@ -310,7 +315,8 @@ class TestFaults:
 
     def test_nobody_reads_a_thousand_faults(self) -> None:
         """The first hundred are told, and that there are others."""
-        faults = faults_of(lock_table(*({"name": "x"} for _ in range(1000))))
+        roots = [f"{number} ;" for number in range(1000)]
+        faults = faults_of(lock_table(tool={"wheelfit": {"roots": roots}}))
         assert faults[""] == "and more faults"
         assert len(faults) == 101
 

@@ -1,8 +1,7 @@
-"""The validation of a lock file, which reports all faults at once.
+"""The validation of a lock file.
 
-`packaging.pylock` validates the standard but stops at the first fault, so it gets the whole file
-first, and after a fault each part alone. This module adds checks of labels in file names, of
-variant markers, and of the tables that wheelfit adds.
+`packaging.pylock` validates the standard, and stops at the first fault. This module adds checks of
+labels in file names, of variant markers, and of the tables that wheelfit adds.
 """
 
 from __future__ import annotations
@@ -41,9 +40,6 @@ PACKAGES = "packages"
 """wheelfit's array in the lock: entries it reads in place of the standard ones of a release."""
 
 _MAX_FAULTS = 100
-_SOURCES = ("vcs", "directory", "archive", "sdist", "wheels")
-_VALID_SOURCE = {"directory": {"path": "."}}
-"""A valid source, for a package of which another part is checked."""
 _FIRST_VERSION, _NEXT_MAJOR = Version("1"), Version("2")
 """The bounds of the format versions that packaging accepts."""
 _EMPTY_LOCK: Mapping[str, Any] = {"lock-version": "1.0", "created-by": "x", "packages": []}
@@ -54,8 +50,8 @@ _VERSION_KEYS = ("requires-python", "version", "lock-version")
 def check_lock(table: Mapping[str, Any]) -> None:
     """Check a lock file.
 
-    :raises InvalidLock: the lock is invalid; the error lists all faults, except those in the tables
-        of variant metadata, which the caller checks.
+    :raises InvalidLock: the lock is invalid; the error lists the first fault in what is standard,
+        and all others, except those in the tables of variant metadata, which the caller checks.
     """
     faults = _faults(table)
     own_packages = tool_table(table).get(PACKAGES)
@@ -76,15 +72,10 @@ def _faults(table: Mapping[str, Any], *, joins_builds: bool = False) -> list[Fau
         1.0+cu126 for 1.0.
     """
     faults = list(islice(_own_faults(table), _MAX_FAULTS + 1))
-    plain = _without_labels(table, joins_builds=joins_builds)
-    if not faults:
-        first = _first_fault(plain)
-        if first is None:
-            return []
-        return list(islice(_faults_by_part(plain), _MAX_FAULTS + 1)) or [first]
-    own_paths = {fault.path for fault in faults}
-    others = (fault for fault in _faults_by_part(plain) if not _is_below(fault.path, own_paths))
-    return [*faults, *islice(others, _MAX_FAULTS + 1)]
+    standard_fault = _first_fault(_without_labels(table, joins_builds=joins_builds))
+    if standard_fault is not None and standard_fault.path not in {fault.path for fault in faults}:
+        faults.append(standard_fault)
+    return faults
 
 
 def limited(faults: Sequence[Fault]) -> Sequence[Fault]:
@@ -135,6 +126,8 @@ def _own_faults(table: Mapping[str, Any]) -> Iterator[Fault]:
     for index, package in enumerate(packages if isinstance(packages, list) else ()):
         if isinstance(package, Mapping):
             yield from _package_faults(("packages", index), package)
+        else:
+            yield Fault(path_of("packages", index), f"expected a table, found {shown(package)}")
 
 
 def _conflict_faults(value: object) -> Iterator[Fault]:
@@ -278,69 +271,6 @@ def _plain_wheel(wheel: Mapping[str, Any], *, is_joined: bool) -> Mapping[str, A
     return {**wheel, "name": filename.plain} if filename.is_variant else wheel
 
 
-def _faults_by_part(table: Mapping[str, Any]) -> Iterator[Fault]:
-    """Yield the faults that packaging finds in each part of a lock on its own."""
-    for key in dict.fromkeys([*_EMPTY_LOCK, *table]):
-        if key != "packages" or not isinstance(table.get(key), list):
-            # The smallest lock, with this key as in the file, or without it.
-            other_keys = {name: value for name, value in _EMPTY_LOCK.items() if name != key}
-            yield from _faults_of(other_keys | ({key: table[key]} if key in table else {}))
-    packages = table.get("packages")
-    for index, package in enumerate(packages if isinstance(packages, list) else ()):
-        place = path_of("packages", index)
-        if not isinstance(package, Mapping):
-            yield Fault(place, f"expected a table, found {shown(package)}")
-            continue
-        faults = [
-            fault
-            for part, wheel_index in _parts(package)
-            for fault in _faults_of({**_EMPTY_LOCK, "packages": [part]}, wheel_index)
-        ]
-        # Conflicts between parts are reported only for valid parts.
-        faults = faults or list(_faults_of_package(package))
-        for fault in faults:
-            yield Fault(fault.path.replace("packages[0]", place, 1), fault.message)
-
-
-def _parts(package: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], int | None]]:
-    """Yield, for each part of a package, a package that has only this part.
-
-    With it comes the index of the wheel, or None if the part is not a wheel.
-    """
-    yield {**({"name": package["name"]} if "name" in package else {}), **_VALID_SOURCE}, None
-    name = package.get("name")
-    named: dict[str, Any] = {"name": name}
-    if next(_faults_of_package(named | _VALID_SOURCE), None) is not None:
-        named = {"name": "x"}
-    elif "version" in package:
-        versioned = named | {"version": package["version"]}
-        if next(_faults_of_package(versioned | _VALID_SOURCE), None) is None:
-            named = versioned
-    for key, value in package.items():
-        if key == "wheels" and isinstance(value, list) and named["name"] == name:
-            for index, wheel in enumerate(value):
-                yield {**named, "wheels": [wheel]}, index
-        elif key in _SOURCES:
-            if key != "sdist" or named["name"] == name:
-                yield {**named, key: value}, None
-        elif key != "name":
-            yield {**named, key: value, **_VALID_SOURCE}, None
-
-
-def _faults_of_package(package: Mapping[str, Any]) -> Iterator[Fault]:
-    return _faults_of({**_EMPTY_LOCK, "packages": [package]})
-
-
-def _faults_of(table: Mapping[str, Any], wheel: int | None = None) -> Iterator[Fault]:
-    fault = _first_fault(table)
-    if fault is not None and wheel is not None:
-        place = path_of("packages", 0, "wheels", wheel)
-        path = fault.path.replace("packages[0].wheels[0]", place, 1)
-        fault = Fault(path, fault.message)
-    if fault is not None:
-        yield fault
-
-
 def _first_fault(table: Mapping[str, Any]) -> Fault | None:
     """Return the fault at which packaging stops; None if it reads the whole lock."""
     # Imported only here: locks that are known to be valid save its 20 ms.
@@ -354,8 +284,3 @@ def _first_fault(table: Mapping[str, Any]) -> Fault | None:
         message = error.message.partition("\n")[0]  # further lines point at the position
         return Fault(error.context or "", f"{message[:1].lower()}{message[1:]}")
     return None
-
-
-def _is_below(path: str, paths: set[str]) -> bool:
-    prefix_ends = [*(index for index, sign in enumerate(path) if sign in ".["), len(path)]
-    return any(path[:end] in paths for end in prefix_ends)
