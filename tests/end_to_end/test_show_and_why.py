@@ -134,7 +134,7 @@ def test_why_json(run: Runner, python: Path) -> None:
         'plugin<2; extra == "more"',
     ]
     assert [one["extra"] for one in chain] == [None, None, "more"]
-    assert (report["lock"], report["truncated"], report["versions"]) == (None, False, ["1.0"])
+    assert (report["truncated"], report["installed"]) == (False, "1.0")
 
 
 def test_why_with_an_extra(
@@ -160,45 +160,7 @@ def test_why_in_a_circle(run: Runner, tmp_path: Path, environment: Callable[[], 
     assert run("why", "--python", python, "c").out.splitlines() == ["c 1", "  a 1 -> b -> c"]
 
 
-PROJECT = """\
-[project]
-name = "demo"
-version = "1"
-dependencies = ["web>=3"]
-[dependency-groups]
-test = ["small"]
-"""
-
-
-def test_why_in_a_lock(run: Runner, index: RecordingIndex, tmp_path: Path) -> None:
-    """In a lock roots have their requirement, and dependencies of some labels name these."""
-    (tmp_path / "pyproject.toml").write_text(PROJECT)
-    run("lock", "-i", index.url, "--platform", "linux-x86_64", "--python-version", "3.12")
-    said = run("why", "--lock", "pylock.toml", "for-mkl").out.splitlines()
-    assert said == ["for-mkl 1.0", "  web>=3 -> app[more] -> fast -> for-mkl (of mkl)"]
-    chains = run("why", "--lock", "pylock.toml", "small", "--json").object["chains"]
-    assert [[one["name"] for one in chain] for chain in chains] == [
-        ["small"],
-        ["web", "app", "fast", "small"],
-    ]
-    lines = run("why", "--lock", "pylock.toml", "small").out.splitlines()
-    assert lines[1] == '  requested: small; "test" in dependency_groups'
-    assert run("why", "--lock", "pylock.toml", "web").out == "web 3\n  requested: web>=3\n"
-
-
-@pytest.mark.parametrize(
-    ("words", "reference"),
-    [
-        (("why", "nosuch", "--python"), "not-installed"),
-        (("why", "nosuch", "--lock", "pylock.toml"), "not-installed"),
-        (("why", "nosuch", "--lock", "pylock.none.toml"), "file-problem"),
-    ],
-)
-def test_why_of_a_missing_package(
-    run: Runner, index: RecordingIndex, environment: Callable[[], Path], words: tuple[str, ...],
-    reference: str,
-) -> None:  # fmt: skip
-    """A package missing from the environment or the lock is an error."""
-    run("lock", "-i", index.url, "--python-version", "3.12", "small")
-    more = (environment(),) if words[-1] == "--python" else ()
-    assert run(*words, *more, "--json", code=1).error["code"] == reference
+def test_why_of_a_missing_package(run: Runner, environment: Callable[[], Path]) -> None:
+    """A package missing from the environment is an error."""
+    error = run("why", "nosuch", "--python", environment(), "--json", code=1).error
+    assert error["code"] == "not-installed"

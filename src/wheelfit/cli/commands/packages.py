@@ -243,8 +243,7 @@ and whether it fits this one. `wheelfit wheel show` does so for wheel files.
         """\
 Show why a package is installed: the requirements that lead to it, from what was asked for.
 
-Each line is a chain; the shortest come first. With --lock it is why the lock has it, for any of its
-machines.
+Each line is a chain; the shortest come first. For a lock, see `wheelfit tree --invert NAME`.
 """,
         (WHY, ENVIRONMENT),
         Operation("why.why", "installed.show_why"),

@@ -134,44 +134,24 @@ def _variant_lines(variant: PackageVariant) -> Iterator[tuple[str, str]]:
 
 def show_why(report: WhyReport, output: Output) -> None:
     """Print the chains that lead to a package, from the requested ones."""
-    output.result(f"{report.name} {', '.join(report.versions)}".rstrip())
+    output.result(f"{report.name} {report.version}")
     for chain in report.chains:
-        output.result(f"  {_chain(chain, report)}")
+        output.result(f"  {_chain(chain)}")
     if not report.chains:
         output.result("  not required by any package, and not requested")
     if report.has_more:
         output.remark("note: there are further chains, longer than these")
 
 
-def _chain(chain: tuple[RequirementLink, ...], report: WhyReport) -> str:
+def _chain(chain: tuple[RequirementLink, ...]) -> str:
     first, *rest = chain
-    if not rest and not report.is_lock:
-        return "requested"
     if not rest:
-        return f"requested: {first.requirement or first.name}{_condition(first)}"
+        return "requested"
     # A link's extra belongs to the package before it: a package shows the extra of the next link.
     extras = [link.extra for link in rest] + [None]
-    parts = [_first_link(first, extras[0])]
+    parts = [f"{first.name}{'' if extras[0] is None else f'[{extras[0]}]'} {first.version}"]
     for link, extra in zip(rest, extras[1:], strict=True):
-        parts.append(_next_link(link, extra))
+        text = link.requirement or link.name
+        is_shown = extra is None or f"[{extra}" in text
+        parts.append(text if is_shown else f"{text} with [{extra}]")
     return " -> ".join(parts)
-
-
-def _first_link(link: RequirementLink, extra: str | None) -> str:
-    name = link.requirement or f"{link.name}{'' if extra is None else f'[{extra}]'}"
-    version = "" if link.version is None or link.requirement else f" {link.version}"
-    return f"{name}{version}{_condition(link)}"
-
-
-def _next_link(link: RequirementLink, extra: str | None) -> str:
-    text = link.requirement or link.name
-    labels = ", ".join(label or "plain" for label in link.labels)
-    labels_note = f" (of {labels})" if labels else ""
-    extra_note = "" if extra is None or f"[{extra}" in text else f" with [{extra}]"
-    return f"{text}{extra_note}{labels_note}"
-
-
-def _condition(link: RequirementLink) -> str:
-    """Return the marker that a lock has for the first link, such as that of an extra or a group."""
-    is_repeated = link.marker is None or link.marker in (link.requirement or "")
-    return "" if is_repeated else f" (if {link.marker})"

@@ -8,7 +8,7 @@ from wheelfit.cli.options.table.machine import MACHINE
 from wheelfit.cli.options.table.requirements import PRE
 from wheelfit.cli.options.table.sources import SOURCES, UPLOADS
 from wheelfit.cli.options.table.variants import VARIANTS
-from wheelfit.cli.options.values import ANY_TEXT, ANY_TEXTS, FILE, FLAG, FOLDER, REPLACED_TEXTS
+from wheelfit.cli.options.values import ANY_TEXT, ANY_TEXTS, FLAG, FOLDER, REPLACED_TEXTS
 
 INSTALLATION = OptionGroup(
     "installation",
@@ -78,8 +78,7 @@ SHOW = OptionGroup(
 
 WHY = OptionGroup(
     "",
-    Option("NAME", ANY_TEXT, "name of a package"),
-    Option("--lock FILE", FILE, "why it is in this lock, for any machine"),
+    Option("NAME", ANY_TEXT, "name of an installed package"),
 )
 
 FREEZE = OptionGroup(
