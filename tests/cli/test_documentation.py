@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
+
 import pytest
 
 from wheelfit.cli.command import Command
-from wheelfit.cli.documentation import fill_page
 from wheelfit.cli.options.option import Option, OptionGroup, ProjectAccess
 from wheelfit.cli.options.values import FLAG, TEXT, TEXTS, OneOf
 
+SCRIPT = Path(__file__).parents[2] / "docs" / "reference" / "write_option_tables.py"
+fill_page = runpy.run_path(str(SCRIPT))["fill_page"]
 BRUSH = Option("-b, --brush BRUSH", TEXT, "flat|round")
 TOOLS = OptionGroup("tools", BRUSH, Option("--wet", FLAG, "with water"), note="default: none")
 PAINT = OptionGroup("", Option("COLOUR", OneOf("red", "blue"), "which"))
