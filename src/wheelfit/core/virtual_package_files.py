@@ -140,59 +140,28 @@ def _read_manifest(document: Mapping[str, Any], where: str) -> tuple[CondaPlatfo
             where,
             'write [workspace] platforms = ["linux-64"], or name a host file',
         )
-    platforms: list[CondaPlatform] = []
-    for environment, features in _environments(root, where):
-        requirements = [_table(feature.get("system-requirements")) for feature in features]
-        allowed_platforms = [
-            set(map(str, feature["platforms"]))
-            for feature in features
-            if isinstance(feature.get("platforms"), list)
-        ]
-        for entry in listed:
-            platform = _read_entry(entry, requirements, where)
-            names = {platform.subdir, platform.name}
-            is_of_environment = all(names & allowed for allowed in allowed_platforms)
-            is_new = all(
-                (known.subdir, known.packages) != (platform.subdir, platform.packages)
-                for known in platforms
-            )
-            if is_of_environment and is_new:
-                name = f"{environment}:{platform.name}" if environment else platform.name
-                platforms.append(CondaPlatform(platform.subdir, platform.packages, name))
-    return tuple(platforms)
+    # They would change the machines, so they are not ignored.
+    if any(feature.get("system-requirements") for feature in _features(root)):
+        _fail(
+            "the manifest has system-requirements, which are not read",
+            where,
+            'write them as [workspace] platforms = [{ platform = "linux-64", cuda = "12.8" }], or '
+            "name the output of `pixi info --json`",
+        )
+    return tuple(_read_entry(entry, where) for entry in listed)
 
 
-def _environments(
-    root: Mapping[str, Any], where: str
-) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
-    """Yield the environments of a manifest with the tables of their features, the default first.
-
-    The top-level tables of the manifest are a feature of every environment without
-    ``no-default-feature``; its platforms are those of the workspace.
-    """
-    tables = _table(root.get("feature"))
-    default_feature: Mapping[str, Any] = {"system-requirements": root.get("system-requirements")}
-    for environment, value in {"default": [], **_table(root.get("environments"))}.items():
-        table = value if isinstance(value, Mapping) else {"features": value}
-        names = table.get("features", [])
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            _fail(f"the features of the environment {environment} are not a list of names", where)
-        for name in names:
-            if not isinstance(tables.get(name), Mapping):
-                _fail(
-                    f"the environment {environment} has the unknown feature {name!r}",
-                    where,
-                )
-        features = [] if table.get("no-default-feature") is True else [default_feature]
-        features += (tables[name] for name in names)
-        yield "" if environment == "default" else environment, features
+def _features(root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the tables of a manifest that may have system requirements."""
+    yield root
+    yield from map(_table, _table(root.get("feature")).values())
 
 
 def _table(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _read_entry(entry: object, requirements: list[Mapping[str, Any]], where: str) -> CondaPlatform:
+def _read_entry(entry: object, where: str) -> CondaPlatform:
     if isinstance(entry, str):
         entry = {"platform": entry}
     if not isinstance(entry, Mapping):
@@ -205,22 +174,11 @@ def _read_entry(entry: object, requirements: list[Mapping[str, Any]], where: str
         name: VirtualPackage(name, version)
         for name, version in _DEFAULTS.get(subdir.partition("-")[0], ())
     }
-    required: dict[str, VirtualPackage] = {}
-    for table in requirements:  # of several features the highest version counts, as in pixi
-        for package in _required_packages(table, subdir, where):
-            earlier = required.get(package.name)
-            if earlier is None or _release(earlier.version) < _release(package.version):
-                required[package.name] = package
-    packages |= required
     packages |= stated
     if virtual_packages.MUSL in stated:
         packages.pop(virtual_packages.GLIBC, None)
     name = entry.get("name") or _derived_name(subdir, stated, packages)
     return _platform(subdir, list(packages.values()), str(name))
-
-
-def _release(version: str) -> tuple[int, ...]:
-    return tuple(map(int, re.findall("[0-9]+", version)))
 
 
 def _stated_packages(entry: Mapping[str, Any], where: str) -> Iterator[tuple[str, VirtualPackage]]:
@@ -246,25 +204,6 @@ def _stated_packages(entry: Mapping[str, Any], where: str) -> Iterator[tuple[str
             yield key, _package(where, key, version, build or "0")
         else:
             _fail(f"{key} is not a known key of a platform of the pixi workspace", where)
-
-
-def _required_packages(
-    requirements: Mapping[str, Any], subdir: str, where: str
-) -> Iterator[VirtualPackage]:
-    """Yield the virtual packages of a platform from the older table of a manifest."""
-    system = subdir.partition("-")[0]
-    relevant = {"linux": ("linux", "libc"), "osx": ("macos",)}.get(system, ())
-    for key, value in requirements.items():
-        if key == "archspec":
-            yield _package(where, virtual_packages.ARCHSPEC, "1", str(value))
-        elif key == "cuda":
-            yield _package(where, virtual_packages.CUDA, str(value))
-        elif key in relevant and key == "libc":
-            family = _table(value).get("family", "glibc")
-            version = _table(value).get("version", value)
-            yield _package(where, f"__{family}", str(version))
-        elif key in relevant:
-            yield _package(where, _ALIASES[key], str(value))
 
 
 def _derived_name(

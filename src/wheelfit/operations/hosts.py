@@ -182,8 +182,6 @@ def _find_platform(name: str, platforms: tuple[CondaPlatform, ...], path: str) -
     :raises UserError: ``invalid-host-file``; there is none, or there are several.
     """
     matching = [platform for platform in platforms if not name or name == platform.name]
-    if not matching:  # the name may be that of a pixi environment with one platform
-        matching = [platform for platform in platforms if platform.name.startswith(f"{name}:")]
     if len(matching) == 1:
         return matching[0]
     names = ", ".join(f"{path}#{platform.name}" for platform in platforms if platform.name)

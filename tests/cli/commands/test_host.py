@@ -206,19 +206,6 @@ class TestConda:
             "only manifests of pixi name platforms"
         )
 
-    def test_pixi_environments(self, run: Runner, tmp_path: Path) -> None:
-        """An environment with its own requirements is named, if necessary with its platform."""
-        path = tmp_path / "pixi.toml"
-        path.write_text(
-            '[workspace]\nplatforms = ["linux-64"]\n[feature.cuda.system-requirements]\n'
-            'cuda = "12.4"\n[environments]\ngpu = ["cuda"]\n'
-        )
-        several = run("host", "show", path, "--json", code=1).error
-        assert several["hint"] == f"name one of {path}#linux-64, {path}#gpu:linux-64"
-        for name in ("gpu", "gpu:linux-64"):
-            assert "12.4" in run("host", "show", f"{path}#{name}").out
-        assert "12.4" not in run("host", "show", f"{path}#linux-64").out
-
     @pytest.mark.parametrize("name", ["pixi.toml", "info.json", "node.toml"])
     def test_empty_file(self, run: Runner, tmp_path: Path, name: str) -> None:
         """An empty host file of any kind is reported as empty."""
