@@ -142,8 +142,14 @@ def test_one_store_for_all(application: Path, index: RecordingIndex, tmp_path: P
     """What a Python has fetched the program uses, without a network, and the other way round."""
     environ = {"HOME": str(tmp_path)}
     prefetch = [sys.executable, "-m", "wheelfit_runtime", "store", "prefetch", "cuda", "12"]
-    prefetch += ["cudart", "--index-url", index.url, "--transport", "http"]
-    ours = {**clean_environment(), **environ, "PYTHONPATH": str(RUNTIME_SOURCE)}
+    prefetch += ["cudart"]
+    ours = {
+        **clean_environment(),
+        **environ,
+        "PYTHONPATH": str(RUNTIME_SOURCE),
+        "WHEELFIT_LIBRARY_INDEX": index.url,
+        "WHEELFIT_LIBRARY_TRANSPORT": "http",
+    }
     subprocess.run(prefetch, env=ours, check=True, capture_output=True)
     index.clear_requests()
     assert _ask(application, "cuda", **environ, WHEELFIT_OFFLINE="1")[0]["cudart"] == 12090

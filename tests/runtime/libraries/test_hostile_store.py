@@ -90,9 +90,10 @@ def test_whoever_has_no_umask(program: Program, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs Linux")
-def test_a_place_where_nothing_can_be_made(command: Command) -> None:
+def test_a_place_where_nothing_can_be_made(command: Command, environ: dict[str, str]) -> None:
     """A store where the system lets nobody make a folder is said to be none."""
-    status, told = command(*PREFETCH, "--store", "/proc/wheelfit/libraries")
+    environ["WHEELFIT_LIBRARY_STORE"] = "/proc/wheelfit/libraries"
+    status, told = command(*PREFETCH)
     assert (status, told["error"]["code"]) == (6, "store-unavailable")
 
 
@@ -234,14 +235,17 @@ def test_a_lock_without_the_right_hash(program: Program, tmp_path: Path) -> None
 # --- indexes without the table --------------------------------------------------------------------
 
 
-def test_a_mirror_without_the_table(command: Command, cuda_wheels: Path, tmp_path: Path) -> None:
+def test_a_mirror_without_the_table(
+    command: Command, monkeypatch: pytest.MonkeyPatch, cuda_wheels: Path, tmp_path: Path
+) -> None:
     """An index without the table is an error that names it."""
     mirror = tmp_path / "mirror"
     mirror.mkdir()
     for wheel in cuda_wheels.glob("nvidia_*"):
         shutil.copy(wheel, mirror)
     with RecordingIndex(mirror) as index:
-        told = command("prefetch", "cuda", "12", "--json", "--index-url", index.url)[1]
+        monkeypatch.setenv("WHEELFIT_LIBRARY_INDEX", index.url)
+        told = command("prefetch", "cuda", "12", "--json")[1]
     assert told["error"]["code"] == "project-not-found"
     assert "cuda-toolkit" in told["error"]["message"]
 
@@ -268,8 +272,8 @@ def test_what_may_confuse_pip(
     printed_by(script, environ={**environ, **extra}, cwd=tmp_path)
     index.faults.login = ("me", "secret")
     asked = ("-m", "wheelfit_runtime", "store", "prefetch", "cuda", "12.4", "cudart")
-    wrong = ("--index-url", index.url_with_login("me", "wr0ng"))
-    completed = run_python(*asked, *wrong, environ={**environ, **extra})
+    extra["WHEELFIT_LIBRARY_INDEX"] = index.url_with_login("me", "wr0ng")
+    completed = run_python(*asked, environ={**environ, **extra})
     assert completed.returncode not in (0, 1)
     assert "wr0ng" not in completed.stdout + completed.stderr
     assert "Traceback" not in completed.stderr
@@ -287,9 +291,8 @@ def test_interrupted_from_the_keyboard(
     wheel = next(cuda_wheels.glob("nvidia_cuda_runtime_cu12-12.9*")).name
     index.faults.stall[wheel] = 10
     asked = [sys.executable, "-m", "wheelfit_runtime", "store", "prefetch", "cuda", "12", "cudart"]
-    with subprocess.Popen(
-        [*asked, "--transport", transport], env=environ, stderr=subprocess.PIPE, text=True
-    ) as running:
+    environ["WHEELFIT_LIBRARY_TRANSPORT"] = transport
+    with subprocess.Popen(asked, env=environ, stderr=subprocess.PIPE, text=True) as running:
         while not index.bytes_sent(wheel):
             assert running.poll() is None
             time.sleep(0.01)

@@ -49,14 +49,20 @@ def test_prefetch_of_what_the_site_has(
     assert command("list")[1].endswith(f" MB in {tmp_path / 'site'}\n")
 
 
-def test_upgrade(command: Callable[..., Any], tmp_path: Path, cuda_wheels: Path) -> None:
+def test_upgrade(
+    command: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    cuda_wheels: Path,
+) -> None:
     """What was chosen stays chosen until somebody looks for newer ones."""
     assert command("prefetch", "cuda", "12", "cudart", "--json")[1]["version"] == "12.9.1"
     newer = tmp_path / "newer"
     shutil.copytree(cuda_wheels, newer)
     build_cuda_wheels(newer, ["12.9"], machine=platform.machine(), patch=2)
     with RecordingIndex(newer) as index:
-        asked = ("prefetch", "cuda", "12", "cudart", "--json", "--index-url", index.url)
+        monkeypatch.setenv("WHEELFIT_LIBRARY_INDEX", index.url)
+        asked = ("prefetch", "cuda", "12", "cudart", "--json")
         assert command(*asked)[1]["version"] == "12.9.1"
         assert command(*asked, "--upgrade")[1]["version"] == "12.9.2"
 

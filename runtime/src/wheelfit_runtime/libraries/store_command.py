@@ -56,8 +56,7 @@ def run(arguments: list[str], environ: Mapping[str, str], out: TextIO, err: Text
         options = parser.parse_args(arguments)
     except SystemExit as end:
         return int(end.code or 0)
-    folder = options.store or settings.store_folder(environ)
-    store = Store(os.path.abspath(folder), settings.site_stores(environ))  # noqa: PTH100
+    store = Store(settings.store_folder(environ), settings.site_stores(environ))
     command: Callable[[argparse.Namespace, Store], _Result] = options.command
     try:
         result = command(options, store)
@@ -87,9 +86,6 @@ def _parser() -> argparse.ArgumentParser:
     def add(name: str, help_text: str, command: object) -> argparse.ArgumentParser:
         command_parser = commands.add_parser(name, help=help_text, description=help_text)
         command_parser.set_defaults(command=command)
-        command_parser.add_argument(
-            "--store", metavar="FOLDER", help="another store than the user's own"
-        )
         command_parser.add_argument("--json", action="store_true", help="write JSON")
         return command_parser
 
@@ -106,8 +102,6 @@ def _parser() -> argparse.ArgumentParser:
         help="CUDA version of the driver that they are for; default: the driver of this machine",
     )
     prefetch.add_argument("--lock", metavar="FILE", help="a pylock.toml to take the wheels from")
-    prefetch.add_argument("--index-url", metavar="URL")
-    prefetch.add_argument("--transport", choices=settings.TRANSPORTS)
     prefetch.add_argument("--upgrade", action="store_true", help="look for newer versions")
     verify = add("verify", "verify the hash of every file", _verify)
     verify.add_argument("--remove", action="store_true", help="remove damaged wheels")
@@ -164,8 +158,6 @@ def _prefetch(options: argparse.Namespace, store: Store) -> _Result:
         options.components or None,
         lock=options.lock,
         store=store.root,
-        index_url=options.index_url,
-        transport=options.transport,
         driver=_driver(options.driver),
         upgrade=options.upgrade,
     )
