@@ -5,25 +5,22 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace as replace_file
 from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.filename import project_of, release_of, wheel_filename_of
-from wheelfit.core.sizes import size_in_words
-from wheelfit.errors import StorageUnavailable, UsageError
+from wheelfit.errors import UsageError
 from wheelfit.operations.downloads import MOST_FAILURES, FailedFile
 from wheelfit.operations.lock_files import load_lock
-from wheelfit.operations.plain_data import PlainFields, PlainReport
+from wheelfit.operations.plain_data import PlainReport
 from wheelfit.operations.requests import RequirementOptions, ValidatedRequest
 from wheelfit.operations.requirements import read_requirements
-from wheelfit.server.hosting.settings import ServerSettings, read_settings
+from wheelfit.server.hosting.settings import read_settings
 from wheelfit.server.store.opening import open_store
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.upstream.mirrored import MirroredIndex
@@ -32,11 +29,10 @@ from wheelfit.sources.advisories import Advisories
 from wheelfit.sources.concurrency import map_concurrently
 from wheelfit.sources.page import VARIANTS_SUFFIX, File, ProjectPage
 from wheelfit.sources.urls import last_segment
-from wheelfit.wheels.disk_space import free_space
 from wheelfit_runtime.errors import InvalidConfiguration, NetworkError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from packaging.version import Version
@@ -57,7 +53,6 @@ class PrefetchRequest(ValidatedRequest):
     lock: str | None = None
     family: tuple[str, ...] = ()
     accelerator: tuple[str, ...] = ()
-    newest: int = 0
     dry_run: bool = False
     settings: str | None = None
     options: Mapping[str, str | None] = MappingProxyType({})
@@ -65,29 +60,16 @@ class PrefetchRequest(ValidatedRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedProject(PlainFields):
-    """The files of a project that a mirror will keep."""
-
-    name: str
-    mirror: str
-    releases: int
-    files: int
-    size: int
-    """Total size of the files of known size, in bytes."""
-    unknown: int
-    """Number of files of unknown size."""
-    existing: int
-    """Files that are kept already."""
-    existing_size: int
-    """Their bytes."""
-
-
-@dataclass(frozen=True, slots=True)
 class PrefetchReport(PlainReport):
-    """The contents of the mirrors, present or planned."""
+    """The files that mirrors keep for a request, present or planned."""
 
     dry_run: bool
-    projects: tuple[PlannedProject, ...]
+    files: int
+    """Requested files."""
+    existing: int
+    """Files that were kept before."""
+    size: int
+    """Bytes of the other files, as far as their pages list sizes."""
     missing: tuple[str, ...]
     """Requested projects or files that no mirror has."""
     fetched: int = 0
@@ -103,7 +85,7 @@ def prefetch(request: PrefetchRequest, context: Context) -> PrefetchReport:
 
     :raises UsageError: no project is requested, or a server is named.
     :raises InvalidConfiguration: no index is mirrored, or a requested family is not.
-    :raises StorageUnavailable: there is too little room.
+    :raises StorageUnavailable: a file cannot be stored.
     """
     selection = _read_selection(request, context.environ)
     if "://" in (request.options.get("folder") or ""):
@@ -134,12 +116,11 @@ def prefetch(request: PrefetchRequest, context: Context) -> PrefetchReport:
                 StoredIndex(store), owners=settings.owners, owns_name=store.records.owns_name
             )
             with context.reporter.work("reading pages") as progress:
-                plan = _plan(request, selection, mirrors, index, progress)
+                files, report = _plan(request, selection, mirrors, index, progress)
             if request.dry_run:
-                return plan.report(dry_run=True)
-            _check_room(plan, settings)
+                return report
             with context.reporter.work("fetching") as progress:
-                return _fetch(plan, mirrors, progress)
+                return _fetch(files, report, mirrors, progress)
         finally:
             mirrors.close()
 
@@ -154,8 +135,6 @@ class _Selection:
     """By project of a lock: digests by algorithm, by file name."""
     accelerators: tuple[str, ...]
     """Patterns of the labels of variant wheels, and of folders of families; empty: all."""
-    newest: int
-    """Number of newest releases of each project; 0: all."""
 
     @property
     def names(self) -> tuple[NormalizedName, ...]:
@@ -178,9 +157,8 @@ class _Selection:
         versions = sorted(by_release, reverse=True)
         specifiers = self.specifiers.get(page.name) or (SpecifierSet(),)
         fitting = {version for specifier in specifiers for version in specifier.filter(versions)}
-        chosen = [version for version in versions if version in fitting]
         return tuple(
-            file for version in chosen[: self.newest or None] for file in by_release[version]
+            file for version in versions if version in fitting for file in by_release[version]
         )
 
     def _fits_accelerators(self, filename: str) -> bool:
@@ -241,7 +219,7 @@ def _read_selection(request: PrefetchRequest, environ: Mapping[str, str]) -> _Se
             hint="name requirements, a file of them with -r, a lock with --lock, or a family "
             "with --family",
         )
-    return _Selection(specifiers, locked, request.accelerator, request.newest)
+    return _Selection(specifiers, locked, request.accelerator)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,30 +237,22 @@ class _MirrorFile:
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
-    """The files that the mirrors will have."""
-
-    projects: tuple[PlannedProject, ...]
-    files: tuple[_MirrorFile, ...]
-    missing: tuple[str, ...]
-    failed: tuple[FailedFile, ...]
-
-    @property
-    def to_fetch(self) -> int:
-        """Bytes to fetch, as far as sizes are known."""
-        return sum(project.size - project.existing_size for project in self.projects)
-
-    def report(self, *, dry_run: bool) -> PrefetchReport:
-        """Return the report before anything was fetched."""
-        return PrefetchReport(dry_run, self.projects, self.missing, failed=self.failed)
-
-
-@dataclass(frozen=True, slots=True)
-class _PageToRead:
-    """A project, and the function that reads its pages."""
+class _RequestedProject:
+    """A project whose files a mirror will keep."""
 
     name: NormalizedName
-    read: Callable[[NormalizedName], Iterable[tuple[MirroredIndex, ProjectPage]]]
+    mirror: MirroredIndex | None = None
+    """None: the mirror that owns the project."""
+
+    def page(self, index: MergedIndex) -> tuple[MirroredIndex, ProjectPage] | None:
+        """Return the page with its mirror; None if there is none, or the files are uploads."""
+        if self.mirror is not None:
+            page = self.mirror.project(self.name)
+            return None if page is None else (self.mirror, page)
+        owned = index.page_of_owner(self.name)
+        if owned is None or not isinstance(owned[0].index, MirroredIndex):
+            return None
+        return owned[0].index, owned[1]
 
 
 def _plan(
@@ -291,40 +261,42 @@ def _plan(
     mirrors: Mirrors,
     index: MergedIndex,
     progress: Progress,
-) -> _Plan:
-    """Read the pages of all requested projects, and return their files to keep."""
+) -> tuple[list[_MirrorFile], PrefetchReport]:
+    """Read the pages of all requested projects; return their files to keep, and a report."""
     failed: list[FailedFile] = []
     families = [_family(name, mirrors) for name in request.family]
     if selection.locked and not families:  # a lock does not say which family a wheel is of
         families = list(mirrors.families.values())
-    pages: list[_PageToRead] = []
-    if not request.family:
-        pages += [_PageToRead(name, partial(_pages, index)) for name in selection.names]
+    projects = [] if request.family else list(map(_RequestedProject, selection.names))
     for family in families:
-        pages += _family_pages(family, selection, failed)
+        projects += _family_projects(family, selection, failed)
 
-    def read_page(page: _PageToRead) -> list[_MirrorFile]:
+    def read_page(project: _RequestedProject) -> list[_MirrorFile]:
         try:
-            return [
-                _with_size(mirror, file)
-                for mirror, project_page in page.read(page.name)
-                for file in selection.files(project_page)
-            ]
+            mirror_and_page = project.page(index)
         except NetworkError as error:
-            failed.append(FailedFile(page.name, error.message))
+            failed.append(FailedFile(project.name, error.message))
             return []
         finally:
             progress.advance(1)
+        if mirror_and_page is None:
+            return []
+        mirror, page = mirror_and_page
+        return [_MirrorFile(mirror, file, mirror.is_stored(file)) for file in selection.files(page)]
 
-    progress.start(len(pages))
-    files = [*chain.from_iterable(map_concurrently(pages, read_page, most=_MAX_FETCHES))]
+    progress.start(len(projects))
+    files = [*chain.from_iterable(map_concurrently(projects, read_page, most=_MAX_FETCHES))]
     progress.done()
-    return _Plan(
-        _projects(files),
-        tuple(files),
-        tuple(_missing(selection, files, {failure.name for failure in failed})),
-        tuple(failed),
+    packages = [file for file in files if not file.is_document]
+    report = PrefetchReport(
+        request.dry_run,
+        files=len(packages),
+        existing=sum(file.is_kept for file in packages),
+        size=sum(file.file.size or 0 for file in packages if not file.is_kept),
+        missing=tuple(_missing(selection, files, {failure.name for failure in failed})),
+        failed=tuple(failed),
     )
+    return files, report
 
 
 def _missing(
@@ -353,25 +325,9 @@ def _family(name: str, mirrors: Mirrors) -> MirroredFamily:
     return family
 
 
-def _pages(index: MergedIndex, name: NormalizedName) -> Iterator[tuple[MirroredIndex, ProjectPage]]:
-    """Yield the page of a project with its mirror; uploaded files need no fetch."""
-    owned = index.page_of_owner(name)
-    if owned is not None and isinstance(owned[0].index, MirroredIndex):
-        yield owned[0].index, owned[1]
-
-
-def _page(
-    mirror: MirroredIndex, name: NormalizedName
-) -> Iterator[tuple[MirroredIndex, ProjectPage]]:
-    """Yield the page of a project in one mirror, if it has one."""
-    page = mirror.project(name)
-    if page is not None:
-        yield mirror, page
-
-
-def _family_pages(
+def _family_projects(
     family: MirroredFamily, selection: _Selection, failed: list[FailedFile]
-) -> Iterator[_PageToRead]:
+) -> Iterator[_RequestedProject]:
     """Yield the projects in the mirrors of a family."""
     mirrors_by_path = {**family.folders, **family.pages, **family.files}
     mirrors = [mirror for path, mirror in mirrors_by_path.items() if selection.has_folder(path)]
@@ -385,60 +341,12 @@ def _family_pages(
         for name in map(canonicalize_name, dict.fromkeys(names)):
             is_requested = not selection.names or name in selection.names
             if is_requested and "*" not in name and family.family.has_project(name):
-                yield _PageToRead(name, partial(_page, mirror))
+                yield _RequestedProject(name, mirror)
 
 
-def _with_size(mirror: MirroredIndex, file: File) -> _MirrorFile:
-    """Return a file with its size, requested from its server if the page has none."""
-    mirror_file = _MirrorFile(mirror, file, mirror.is_stored(file))
-    if file.size is not None or mirror_file.is_kept or mirror_file.is_document:
-        return mirror_file
-    return replace(mirror_file, file=replace_file(file, size=mirror.size_of(file.filename)))
-
-
-def _projects(mirror_files: Iterable[_MirrorFile]) -> tuple[PlannedProject, ...]:
-    """Return the counts and sizes of the files of each project in each mirror."""
-    by_project: dict[tuple[str, str], list[_MirrorFile]] = {}
-    for mirror_file in mirror_files:
-        release = release_of(mirror_file.file.filename)
-        if release is not None and not mirror_file.is_document:
-            by_project.setdefault((release[0], mirror_file.mirror.name), []).append(mirror_file)
-    return tuple(
-        PlannedProject(
-            name,
-            mirror,
-            len({release_of(mirror_file.file.filename) for mirror_file in files}),
-            len(files),
-            sum(mirror_file.file.size or 0 for mirror_file in files),
-            sum(mirror_file.file.size is None for mirror_file in files),
-            sum(mirror_file.is_kept for mirror_file in files),
-            sum(mirror_file.file.size or 0 for mirror_file in files if mirror_file.is_kept),
-        )
-        for (name, mirror), files in sorted(by_project.items())
-    )
-
-
-def _check_room(plan: _Plan, settings: ServerSettings) -> None:
-    """Raise if a plan does not fit, before anything is fetched."""
-    size = sum(project.size for project in plan.projects)
-    limits = [mirror.max_size for mirror in settings.mirrors if mirror.max_size is not None]
-    if limits and size > min(limits):
-        raise InvalidConfiguration(
-            f"the files need {size_in_words(size)}, and mirrors may keep "
-            f"{size_in_words(min(limits))}: the first files would be removed before the last are "
-            "fetched",
-            hint="raise --mirror-max-size, or prefetch fewer releases",
-        )
-    free = free_space(settings.folder) if settings.mirror_storage is None else None
-    if free is not None and plan.to_fetch > free:
-        raise StorageUnavailable(
-            f"{size_in_words(plan.to_fetch)} are to be fetched, and {size_in_words(free)} are free",
-            where=str(settings.folder),
-            cause="full",
-        )
-
-
-def _fetch(plan: _Plan, mirrors: Mirrors, progress: Progress) -> PrefetchReport:
+def _fetch(
+    files: Sequence[_MirrorFile], plan: PrefetchReport, mirrors: Mirrors, progress: Progress
+) -> PrefetchReport:
     """Fetch missing files with their METADATA and provenance, and documents."""
     failed = list(plan.failed)
     fetched: list[int] = []
@@ -450,8 +358,7 @@ def _fetch(plan: _Plan, mirrors: Mirrors, progress: Progress) -> PrefetchReport:
                 mirror.content(filename)
                 return
             if not mirror_file.is_kept:
-                mirror.fetch_and_store(filename, progress.advance)
-                fetched.append(mirror_file.file.size or 0)
+                fetched.append(mirror.fetch_and_store(filename, progress.advance))
             if mirror_file.file.metadata_hashes is not None:
                 mirror.content(f"{filename}.metadata")
             if mirror_file.file.provenance is not None:
@@ -461,13 +368,8 @@ def _fetch(plan: _Plan, mirrors: Mirrors, progress: Progress) -> PrefetchReport:
             if len(failed) > MOST_FAILURES:
                 raise
 
-    progress.start(plan.to_fetch)
-    if plan.files:
-        map_concurrently(plan.files, fetch, most=_MAX_FETCHES, cancel=mirrors.cancel)
+    progress.start(plan.size)
+    if files:
+        map_concurrently(files, fetch, most=_MAX_FETCHES, cancel=mirrors.cancel)
     progress.done()
-    return replace(
-        plan.report(dry_run=False),
-        fetched=len(fetched),
-        fetched_size=sum(fetched),
-        failed=tuple(failed),
-    )
+    return replace(plan, fetched=len(fetched), fetched_size=sum(fetched), failed=tuple(failed))

@@ -36,7 +36,7 @@ _TABLE = {
     "index check": "--project --full --profile --strict --ignore --sarif --output --json",
     "index convert": "--to --accept-losses --keep-going --json",
     "index import": "--project --owner --dry-run --at --database --storage --cert --offline --json",
-    "index prefetch": "-r --lock --family --accelerator --newest --dry-run --at --mirror "
+    "index prefetch": "-r --lock --family --accelerator --dry-run --at --mirror "
     "--mirror-python --json",
     "index serve": "--settings --host --port --public-url --database --storage --read --delete "
     "--mirror --log-format",

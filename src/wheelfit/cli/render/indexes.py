@@ -98,32 +98,17 @@ def show_cleaning(report: CleaningReport, output: Output) -> None:
 
 
 def show_prefetch(report: PrefetchReport, output: Output) -> int:
-    """Print the contents of mirrors, present or planned; return the exit code."""
-    rows = [
-        (
-            project.name,
-            project.mirror,
-            str(project.releases),
-            str(project.files),
-            size_words(project.size)
-            + (f" and {project.unknown} unknown" if project.unknown else ""),
-            f"{project.existing} ({size_words(project.existing_size)})" if project.existing else "",
-        )
-        for project in report.projects
-    ]
-    output.table(("Project", "Mirror", "Releases", "Files", "Size", "Existing"), rows)
+    """Print the fetched or planned files, and the missing ones; return the exit code."""
     for name in report.missing:
         output.warn(f"no mirror has {name} as requested")
     for failure in report.failed:
         output.warn(f"{failure.name} was not fetched: {failure.message}")
-    files = sum(project.files for project in report.projects)
-    existing = sum(project.existing for project in report.projects)
     if report.dry_run:
-        size = size_words(sum(project.size - project.existing_size for project in report.projects))
-        output.report(f"{count_of(files - existing, 'file')} ({size}) would be fetched")
+        planned = count_of(report.files - report.existing, "file")
+        summary = f"{planned} ({size_words(report.size)}) would be fetched"
     else:
-        fetched = f"{count_of(report.fetched, 'file')} ({size_words(report.fetched_size)})"
-        output.report(f"fetched {fetched}; {existing} of {files} already existed")
+        summary = f"fetched {count_of(report.fetched, 'file')} ({size_words(report.fetched_size)})"
+    output.report(f"{summary}; {report.existing} of {report.files} already existed")
     if report.failed:
         return _NETWORK
     return _NO_FIT if report.missing else 0

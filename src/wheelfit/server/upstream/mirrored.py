@@ -250,8 +250,8 @@ class MirroredIndex(ContentFiles):
         sha256 = file.hashes.get("sha256")
         return sha256 is not None and self._pulled.size(sha256) is not None
 
-    def fetch_and_store(self, filename: str, on_bytes: Callable[[int], None]) -> None:
-        """Fetch a file, and wait until it is verified and stored.
+    def fetch_and_store(self, filename: str, on_bytes: Callable[[int], None]) -> int:
+        """Fetch a file, and wait until it is verified and stored; return its bytes.
 
         :param on_bytes: called with the number of bytes received since the last call.
         :raises NetworkError: it cannot be fetched, or does not match its hash.
@@ -267,20 +267,10 @@ class MirroredIndex(ContentFiles):
         name = project_of(filename)
         file = None if name is None else self._original(name, filename)
         sha256 = content.sha256 or (None if file is None else self._digest(file))
-        if sha256 is None or self._pulled.size(sha256) is None:
+        size = None if sha256 is None else self._pulled.size(sha256)
+        if size is None:
             raise StorageUnavailable(f"{filename} was fetched, but not stored")
-
-    def size_of(self, filename: str) -> int | None:
-        """Return the size of a file without a listed size; None if its server has none."""
-        name = project_of(filename)
-        file = None if name is None else self._original(name, filename)
-        if file is None:
-            return None
-        try:
-            with self._upstream.use(uses_other_hosts=True):
-                return self._web.client.get_range(file.url, Suffix(1)).extent.total
-        except (RangeUnsupported, NetworkError):
-            return None
+        return size
 
     def _original(self, name: NormalizedName, filename: str) -> File | None:
         """Return the upstream's entry of a file."""

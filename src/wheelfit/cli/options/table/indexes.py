@@ -15,7 +15,6 @@ from wheelfit.cli.options.values import (
     FOLDER,
     HOSTS,
     PATIENCE,
-    RELEASES,
     TEXT,
     TEXTS,
     OneOf,
@@ -255,8 +254,7 @@ PREFETCH = OptionGroup(
         "only variant wheels with a matching label, and matching folders of a family, as cpu or "
         "'cu13*'",
     ),
-    Option("--newest N", RELEASES, "only the N newest releases of each project", default=0),
-    Option("--dry-run", FLAG, "show what would be fetched, with sizes, and stop"),
+    Option("--dry-run", FLAG, "count the files that would be fetched, and stop"),
     Option(
         "--at DIR",
         FOLDER,
