@@ -311,6 +311,19 @@ def test_without_a_cache(builder: Builder) -> None:
     assert builder.counts("--no-cache-dir") == {"built": 3, "skipped": 2}
 
 
+def test_build_record_of_another_user(
+    builder: Builder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wheels that another user built, and changed wheels, are built again."""
+    for user, status in (("theirs", "built"), ("theirs", "kept"), ("mine", "built")):
+        monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / user))
+        jobs = builder.build().object["jobs"]
+        assert {job["status"] for job in jobs} - {"skipped"} == {status}
+    for wheel in builder.dist.glob("*.whl"):
+        wheel.write_bytes(b"theirs")
+    assert builder.counts() == {"built": 3, "skipped": 2}
+
+
 @pytest.mark.skipif(os.name != "posix", reason="permissions")
 def test_record_that_others_can_write(
     builder: Builder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
