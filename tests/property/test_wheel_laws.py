@@ -12,11 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.sources.ranged_file import RangedFile
 from wheelfit.testing.wheels import add_member, build_wheel
 from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.partial_archive import END_SIZE, read_members
 from wheelfit.wheels.paths import collision_faults, first_path_fault, path_fault
 from wheelfit.wheels.record import RecordRow, format_record, leads_out, parse_record
-from wheelfit.wheels.remote import Extent, Range, RemotePart, Suffix, read_members
+from wheelfit.wheels.remote import Extent, Range, RemotePart, Suffix
 from wheelfit.wheels.rewrite import rewrite
 
 CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"))
@@ -70,7 +72,8 @@ def test_remote_reading_finds_files_anywhere(
         stop = len(data) if isinstance(asked, Suffix) else min(asked.stop, len(data))
         return RemotePart(Extent(start, stop, len(data)), data[start:stop])
 
-    assert read_members(fetch, expected, filename=WHEEL, where="some.whl") == expected
+    source = RangedFile(fetch, where="some.whl", first_request=END_SIZE)
+    assert read_members(source, [*expected], filename=WHEEL, where="some.whl") == expected
     # Only a header that is longer than anyone expects costs another one each.
     assert len(requests) <= (5 if extra > 4 else 3)
 

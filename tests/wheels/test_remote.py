@@ -12,8 +12,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.sources.ranged_file import RangedFile
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import add_member, build_large_wheel, build_wheel, release_document
+from wheelfit.wheels.partial_archive import END_SIZE, read_members
 from wheelfit.wheels.remote import (
     Extent,
     RangeUnsupported,
@@ -21,7 +23,6 @@ from wheelfit.wheels.remote import (
     Span,
     Suffix,
     announced_extent,
-    read_members,
 )
 from wheelfit_runtime.errors import InvalidWheel, UnexpectedStatus
 
@@ -61,7 +62,9 @@ def read(index: RecordingIndex, path: Path, names: Iterable[str] = BOTH) -> dict
         finally:
             connection.close()
 
-    return read_members(fetch, names, filename=parse_wheel_filename(path.name), where=url)
+    source = RangedFile(fetch, where=url, first_request=END_SIZE)
+    filename = parse_wheel_filename(path.name)
+    return read_members(source, [*names], filename=filename, where=url)
 
 
 def read_file(data: bytes, names: Iterable[str] = BOTH) -> tuple[dict[str, bytes], int]:
@@ -75,7 +78,8 @@ def read_file(data: bytes, names: Iterable[str] = BOTH) -> tuple[dict[str, bytes
         stop = len(data) if isinstance(asked, Suffix) else min(asked.stop, len(data))
         return RemotePart(Extent(start, stop, len(data)), data[start:stop])
 
-    return read_members(fetch, names, filename=WHEEL, where="some.whl"), count
+    source = RangedFile(fetch, where="some.whl", first_request=END_SIZE)
+    return read_members(source, [*names], filename=WHEEL, where="some.whl"), count
 
 
 def variant_with(folder: Path, files: Mapping[str, bytes]) -> Path:
@@ -204,20 +208,7 @@ class TestServers:
             return RemotePart(Extent(0, 100, 100), b"x" * 99)
 
         with pytest.raises(UnexpectedStatus, match="99"):
-            read_members(fetch, BOTH, filename=WHEEL, where="some.whl")
-
-    def test_other_part(self) -> None:
-        """A part from elsewhere is refused, and does not lead to endless asking."""
-        data = build_like_torch()
-
-        def fetch(asked: Range) -> RemotePart:
-            if isinstance(asked, Suffix):
-                start = len(data) - asked.length
-                return RemotePart(Extent(start, len(data), len(data)), data[start:])
-            return RemotePart(Extent(0, 10, len(data)), data[:10])
-
-        with pytest.raises(UnexpectedStatus, match="other bytes"):
-            read_members(fetch, BOTH, filename=WHEEL, where="some.whl")
+            RangedFile(fetch, where="some.whl")
 
 
 class TestAnnouncedExtent:

@@ -20,8 +20,9 @@ from wheelfit.checking.wheels.wheel import check_wheel
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.testing.wheels import build_wheel, unpack_wheel
 from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.bytes_source import BytesInMemory
 from wheelfit.wheels.inflate import inflate
-from wheelfit.wheels.remote import Extent, RemotePart, Suffix, read_members
+from wheelfit.wheels.partial_archive import read_members
 from wheelfit.wheels.rewrite import RewriteOptions, rewrite
 from wheelfit.wheels.zip_directory import DEFLATED, STORED, Member
 from wheelfit.wheels.zstandard import ZSTANDARD, zstd_library
@@ -74,15 +75,9 @@ class TestReading:
 
     def test_part_of_a_remote_wheel(self, wheel: Path) -> None:
         """METADATA is read from the end of the file."""
-        data = wheel.read_bytes()
-
-        def fetch(asked: Any) -> RemotePart:
-            assert isinstance(asked, Suffix)
-            start = len(data) - asked.length
-            return RemotePart(Extent(start, len(data), len(data)), data[start:])
-
+        source = BytesInMemory(wheel.read_bytes())
         name = parse_wheel_filename(wheel.name)
-        members = read_members(fetch, ["METADATA"], filename=name, where=wheel.name)
+        members = read_members(source, ["METADATA"], filename=name, where=wheel.name)
         assert b"Name: some" in members["METADATA"]
 
     @pytest.mark.parametrize("content", [b"", b"x", NOISE])

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Literal
+from typing import TYPE_CHECKING, Literal
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.cache import Store
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
     from wheelfit.sources.page import File
     from wheelfit.wheels.bytes_source import ByteSource
-    from wheelfit.wheels.remote import Range, RemotePart
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 
@@ -170,12 +169,13 @@ def read_local_members(path: Path, names: list[str], filename: str) -> dict[str,
     :raises InvalidFilename: it is not the name of a wheel.
     :raises InvalidWheel: the wheel is not valid.
     """
-    from wheelfit.wheels.remote import read_members
+    from wheelfit.wheels.bytes_source import open_local
+    from wheelfit.wheels.partial_archive import read_members
 
     parsed = parse_wheel_filename(filename)
     try:
-        with path.open("rb") as file:
-            return read_members(partial(_read_range, file), names, filename=parsed, where=str(path))
+        with closing(open_local(path)) as source:
+            return read_members(source, names, filename=parsed, where=str(path))
     except OSError as error:
         raise read_problem(path, error) from error
 
@@ -185,32 +185,20 @@ def size_of_local(path: Path, *, unpacked: bool) -> FileSize:
 
     :param unpacked: whether to include the total size of its members.
     """
+    from wheelfit.wheels.bytes_source import open_local
+
     try:
-        with path.open("rb") as file:
-            total = os.fstat(file.fileno()).st_size
+        with closing(open_local(path)) as source:
+            total = source.size
             if not unpacked:
                 return FileSize(total, is_on_disk=True)
-            from wheelfit.wheels.remote import read_sizes
+            from wheelfit.wheels.partial_archive import read_sizes
 
-            sizes = read_sizes(partial(_read_range, file), where=str(path))
-            return FileSize(*sizes, is_on_disk=True)
+            return FileSize(*read_sizes(source, where=str(path)), is_on_disk=True)
     except OSError as error:
         return FileSize(None, is_on_disk=True, why_unknown=read_problem(path, error).message)
     except InvalidWheel as error:
         return FileSize(total, is_on_disk=True, why_unknown=error.message)
-
-
-def _read_range(file: BinaryIO, byte_range: Range) -> RemotePart:
-    """Return a range of the bytes of an open file, as a server would."""
-    from wheelfit.wheels.remote import Extent, RemotePart, Suffix
-
-    total = os.fstat(file.fileno()).st_size
-    if isinstance(byte_range, Suffix):
-        start, stop = max(0, total - byte_range.length), total
-    else:
-        start, stop = byte_range.start, min(byte_range.stop, total)
-    file.seek(start)
-    return RemotePart(Extent(start, stop, total), file.read(stop - start))
 
 
 def metadata_of(members: dict[str, bytes], where: str) -> bytes:

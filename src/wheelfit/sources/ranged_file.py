@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from wheelfit.wheels.remote import Range, RemotePart, Span, Suffix
 from wheelfit_runtime.errors import UnexpectedStatus
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-_END_SIZE = 1 << 17
+FIRST_REQUEST = 1 << 17
 """Bytes of the first request, from the end, where the directory of most wheels is."""
 _FIRST_SIZE, _MIN_SIZE, _MAX_SIZE = 1 << 14, 1 << 20, 16 << 20
 """Bytes of later requests: few at a new position, since often only a header is read there; after
@@ -25,13 +26,21 @@ class RangedFile:
     Its end and the last range are cached. No hash is checked, since that takes the whole file.
 
     :param where: the URL without credentials, for errors.
+    :param first_request: bytes of the first request, from the end.
     :raises RangeUnsupported: the server does not support byte ranges.
     """
 
-    def __init__(self, fetch: Callable[[Range], RemotePart], *, where: str) -> None:
+    def __init__(
+        self,
+        fetch: Callable[[Range], RemotePart],
+        *,
+        where: str,
+        first_request: int = FIRST_REQUEST,
+    ) -> None:
         self._fetch = fetch
         self._where = where
-        end = fetch(Suffix(_END_SIZE))
+        end = fetch(Suffix(first_request))
+        self._check_length(end)
         self.size = end.extent.total
         """Bytes of the whole file."""
         self.validator = end.extent.validator
@@ -65,14 +74,32 @@ class RangedFile:
         else:
             self._request_size = _FIRST_SIZE
         missing_start = start + len(known)
-        request_stop = min(self.size, max(stop, missing_start + self._request_size))
-        part = self._fetch(Span(missing_start, request_stop))
-        if (part.extent.total, part.extent.validator) != (self.size, self.validator):
+        end_start, end = self._end
+        if missing_start < end_start:
+            request_stop = max(stop, missing_start + self._request_size)
+            part = self._fetch(Span(missing_start, min(request_stop, end_start)))
+            self._check_length(part)
+            if (part.extent.total, part.extent.validator) != (self.size, self.validator):
+                raise UnexpectedStatus(
+                    "the file changed on the server while it was read",
+                    status=206,
+                    where=self._where,
+                    hint="try again",
+                )
+            known += part.data
+        if stop > end_start:
+            known += end
+        self._block = (start, known)
+        return known[: stop - start]
+
+    def _check_length(self, part: RemotePart) -> None:
+        expected = part.extent.stop - part.extent.start
+        if len(part.data) != expected:
             raise UnexpectedStatus(
-                "the file changed while it was read", status=200, where=self._where
+                f"the answer has {count_of(len(part.data), 'byte')} instead of {expected}",
+                status=206,
+                where=self._where,
             )
-        self._block = (start, known + part.data)
-        return self._block[1][: stop - start]
 
     def close(self) -> None:
         """Do nothing: connections are the client's."""

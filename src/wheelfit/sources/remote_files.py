@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
@@ -39,7 +39,7 @@ from wheelfit_runtime.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from tempfile import TemporaryDirectory
     from typing import BinaryIO
 
@@ -176,25 +176,17 @@ class RemoteFiles:
         """
         if self._fetches_direct_urls_whole and file.url in self._direct_urls:
             return self._members_of_whole(file)
-        if self._lacks_ranges(file):
-            raise _too_costly(file, _NO_RANGES)
-        if self._pages.offline:
-            raise offline(file.url)
-        from wheelfit.wheels.remote import RangeUnsupported, read_members
+        from wheelfit.wheels.partial_archive import read_members
+        from wheelfit.wheels.remote import RangeUnsupported
 
         filename = parse_wheel_filename(file.filename)
         # Both are adjacent, so the second one usually takes no further request. A plain wheel has
         # no document, and a search for it would take the whole directory.
         names = [METADATA, VARIANT_DOCUMENT] if filename.is_variant else [METADATA]
         try:
-            members = read_members(
-                lambda byte_range: self._client.get_range(file.url, byte_range),
-                names,
-                filename=filename,
-                where=redact(file.url),
-            )
+            with self._ranges_of(file) as source:
+                members = read_members(source, names, filename=filename, where=redact(file.url))
         except RangeUnsupported as error:
-            self._remember_lack_of_ranges(file)
             raise _too_costly(file, error.reason) from error
         for name, body in members.items():
             self._remember(file, name, body)
@@ -244,10 +236,12 @@ class RemoteFiles:
             if size.unpacked is not None:
                 self._remember_size(key, size)
             return size
+        from wheelfit.wheels.partial_archive import read_sizes
         from wheelfit.wheels.remote import RangeUnsupported
 
         try:
-            size = FileSize(*self._read_sizes(file))
+            with self._ranges_of(file) as source:
+                size = FileSize(*read_sizes(source, where=redact(file.url)))
         except RangeUnsupported:
             return self._packed_size(file, unpacked=unpacked)
         except (NetworkError, IntegrityError) as error:
@@ -259,21 +253,25 @@ class RemoteFiles:
     def _remember_size(self, key: str, size: FileSize) -> None:
         self._store.write("members", key, {}, f"{size.file} {size.unpacked}".encode())
 
-    def _read_sizes(self, file: File) -> tuple[int, int]:
-        """Read the sizes in the directory of a wheel by ranges.
+    @contextmanager
+    def _ranges_of(self, file: File) -> Iterator[ByteSource]:
+        """Yield the bytes of a wheel, fetched as they are read.
 
-        :raises RangeUnsupported: the server does not support them.
+        :raises RangeUnsupported: the server does not support ranges, which is remembered.
         """
-        from wheelfit.wheels.remote import RangeUnsupported, read_sizes
+        from wheelfit.sources.ranged_file import RangedFile
+        from wheelfit.wheels.partial_archive import END_SIZE
+        from wheelfit.wheels.remote import RangeUnsupported
 
         if self._lacks_ranges(file):
             raise RangeUnsupported(_NO_RANGES)
         if self._pages.offline:
             raise offline(file.url)
         try:
-            return read_sizes(
-                lambda byte_range: self._client.get_range(file.url, byte_range),
+            yield RangedFile(
+                partial(self._client.get_range, file.url),
                 where=redact(file.url),
+                first_request=END_SIZE,
             )
         except RangeUnsupported:
             self._remember_lack_of_ranges(file)
@@ -311,10 +309,7 @@ class RemoteFiles:
         if self._pages.offline:
             raise offline(file.url)
         try:
-            return RangedFile(
-                lambda byte_range: self._client.get_range(file.url, byte_range),
-                where=redact(file.url),
-            )
+            return RangedFile(partial(self._client.get_range, file.url), where=redact(file.url))
         except RangeUnsupported as error:
             raise _too_costly(file, error.reason) from error
 

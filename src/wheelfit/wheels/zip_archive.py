@@ -36,7 +36,7 @@ from wheelfit_runtime.errors import Fault, InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from typing import BinaryIO, Self
+    from typing import Any, BinaryIO, Self
 
     from wheelfit.wheels.zip_directory import DirectoryEnd, Member
 
@@ -66,6 +66,9 @@ class ZipArchive:
     :raises FileProblem: it cannot be read.
     :raises InvalidWheel: it is not valid.
     """
+
+    library: Any = None
+    """The library with which `read` decompresses; None: the fastest one."""
 
     def __init__(
         self,
@@ -184,7 +187,7 @@ class ZipArchive:
         packed = data[header_size : header_size + member.compressed_size]
         if missing_size := member.compressed_size - len(packed):  # its extra fields are long
             packed += self.read_bytes(start + len(packed), missing_size)
-        return inflate_whole(member, packed, where=self.where)
+        return inflate_whole(member, packed, where=self.where, library=self.library)
 
     def contents(self, members: Iterable[Member]) -> Iterator[tuple[Member, bytes]]:
         """Yield small files with their contents; adjacent files are read together."""

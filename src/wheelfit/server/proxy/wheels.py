@@ -20,13 +20,13 @@ from wheelfit.server.proxy.choosing import fingerprint
 from wheelfit.sources.client import Client, unexpected
 from wheelfit.sources.local_files import path_of
 from wheelfit.sources.memory_cache import MemoryCache
-from wheelfit.sources.ranged_file import RangedFile
+from wheelfit.sources.ranged_file import FIRST_REQUEST, RangedFile
 from wheelfit.sources.repository import Content
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.bytes_source import ByteSource, open_local
-from wheelfit.wheels.remote import FIRST_REQUEST, RangeUnsupported, Span, announced_extent
+from wheelfit.wheels.remote import RangeUnsupported, Span, announced_extent
 from wheelfit.wheels.virtual_wheel import VirtualWheel, with_metadata
 from wheelfit_runtime.errors import HashMismatch, UnexpectedStatus
 
