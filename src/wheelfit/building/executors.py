@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wheelfit.errors import NeedsExtra, UsageError, WorkerLost, reporting_os_errors
-from wheelfit.wheels.unpacking import processor_count
+from wheelfit.wheels.processors import processor_count
 from wheelfit.wheels.zip_writing import deflate
 from wheelfit_runtime import __version__
 from wheelfit_runtime.errors import EnvironmentUnavailable, Unreachable

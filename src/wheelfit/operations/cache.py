@@ -33,7 +33,7 @@ from wheelfit.operations.cache_reports import (
 from wheelfit.operations.requests import CacheOptions
 from wheelfit.sources.cache_inventory import RECORDS, Inventory, InventoryEntry
 from wheelfit.wheels.file_system import NATIVE
-from wheelfit.wheels.unpacking import processor_count
+from wheelfit.wheels.processors import processor_count
 from wheelfit_runtime.errors import FileProblem, UserError
 from wheelfit_runtime.platforms.cache_folder import unsafe_cache_folder
 from wheelfit_runtime.wording import count_of

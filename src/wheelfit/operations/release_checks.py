@@ -39,7 +39,7 @@ from wheelfit.server.generate.generation import generate
 from wheelfit.server.generate.publishing import path_of_entry
 from wheelfit.server.generate.request import GenerateOptions
 from wheelfit.server.uploads.rules import check_file, provenance_of
-from wheelfit.wheels.unpacking import processor_count
+from wheelfit.wheels.processors import processor_count
 from wheelfit_runtime.errors import InvalidWheel, NetworkError
 
 if TYPE_CHECKING:

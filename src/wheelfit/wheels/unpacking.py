@@ -24,6 +24,7 @@ from wheelfit.wheels.disk_operations import write_all
 from wheelfit.wheels.file_system import NATIVE
 from wheelfit.wheels.linking import current_umask
 from wheelfit.wheels.paths import target_faults
+from wheelfit.wheels.processors import processor_count
 from wheelfit.wheels.record import RecordRow, encode_digest, leads_out
 from wheelfit.wheels.unpacked import TREE, FileTable, UnpackedWheel, write_manifest
 from wheelfit.wheels.zip_archive import faults_error
@@ -168,13 +169,6 @@ def _batches(members: Iterable[Member]) -> Iterator[list[Member]]:
 def _size(batch: Sequence[Member]) -> int:
     # Opening a file takes as long as unpacking some kilobytes.
     return sum(member.size for member in batch) + 4096 * len(batch)
-
-
-def processor_count() -> int:
-    """Return the processors of this process: a container has fewer than the machine."""
-    if hasattr(os, "sched_getaffinity"):  # on Linux
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class VerifiedFile(NamedTuple):

@@ -11,7 +11,7 @@ from wheelfit.checking.tool_profiles import CheckOptions
 from wheelfit.checking.wheels.wheel import WheelFacts, check_wheel
 from wheelfit.errors import reporting_os_errors
 from wheelfit.sources.hash_check import check_bytes, check_file
-from wheelfit.wheels.unpacking import processor_count
+from wheelfit.wheels.processors import processor_count
 from wheelfit_runtime.errors import FileProblem, IntegrityError, WheelfitError
 
 if TYPE_CHECKING:

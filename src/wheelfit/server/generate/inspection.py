@@ -26,7 +26,7 @@ from wheelfit.server.generate.file_facts import FileFacts
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.bytes_source import BytesInMemory
 from wheelfit.wheels.dist_info import header_value
-from wheelfit.wheels.unpacking import processor_count
+from wheelfit.wheels.processors import processor_count
 from wheelfit_runtime.errors import FileProblem, InvalidDocument, InvalidWheel, WheelfitError
 
 if TYPE_CHECKING:
