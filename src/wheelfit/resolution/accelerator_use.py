@@ -46,15 +46,7 @@ class AcceleratorRemark(NamedTuple):
 
     def to_mapping(self) -> dict[str, object]:
         """Return it as plain data, as ``docs/reference/json.md`` describes."""
-        return {
-            "kind": self.kind,
-            "namespace": self.namespace,
-            "packages": list(self.packages),
-            "libraries": list(self.libraries),
-            "size": self.size,
-            "remedies": list(self.remedies),
-            "message": self.message,
-        }
+        return self._asdict()
 
 
 class AcceleratorContext(NamedTuple):
