@@ -13,7 +13,7 @@ from wheelfit.cli.commands import working_commands
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
 VERBS = """
-accept add added allow ask at attest break broken built changed checked clean clear compare convert
+accept add added allow ask at attest break broken built changed checked clean clear convert
 copied create created damaged debug delete deny diff disable drop edits emulate enable exclude
 excluded expires explain failed fake fetched find forbid force freeze frozen generate going hashed
 held ignore import imported initialize inspect install installed invert keep left load losses lost

@@ -35,7 +35,7 @@ TEXT = """
 strict = true
 ignore-static = ["nvidia"]
 enable-provider = ["amd"]
-compare-sources = true
+index-strategy = "unsafe-best-match"
 tpu-generation = true
 rocm-compat = "same-major"
 devices = "highest"
@@ -133,7 +133,7 @@ def test_options_and_settings(settings_files: SettingsFiles) -> None:
     words = ["demo", "--ignore-static", ":all:", "--limit", "labels=30", "--limit", "size=99"]
     found = settings_files.parsed("install", *words)
     assert found["strict"] is True
-    assert found["compare_sources"] is True
+    assert found["index_strategy"] == "unsafe-best-match"
     assert found["tpu_generation"] is True
     assert found["ignore_static"] == [":all:", "nvidia"]
     assert found["enable_provider"] == ["amd"]
@@ -225,7 +225,7 @@ def test_site_file_writable_by_others(settings_files: SettingsFiles) -> None:
     settings_files.write(site="limit = {labels = 1000000}")
     (settings_files.site / "wheelfit.toml").chmod(0o666)
     assert settings_files.parsed("install", "x")["limit"] == [("labels", 10000)]
-    settings_files.write(site="compare-sources = true")
+    settings_files.write(site='index-strategy = "unsafe-best-match"')
     (settings_files.site / "wheelfit.toml").chmod(0o666)
     with pytest.raises(InvalidConfiguration, match="others than the administrator"):
         settings_files.layers()

@@ -89,7 +89,6 @@ def test_index_strategies(sources: SourceSetup) -> None:
         assert sources.versions("plain", "--index-strategy", strategy) == {"plain": taken}
     unsafe = ["--index-strategy", "unsafe-first-match"]
     assert sources.versions("plain>2", *unsafe) == {"plain": "3"}
-    assert sources.versions("plain", "--compare-sources") == {"plain": "3"}
 
 
 def test_warning_about_a_later_index(sources: SourceSetup) -> None:

@@ -24,6 +24,7 @@ VARIANTS: dict[str, Any] = {
 DOCUMENT = release_document(VARIANTS, static=STATIC)
 LABELS = sorted(VARIANTS)
 INDEX_FILE = "some-1.0-variants.json"
+BEST_MATCH = ("--index-strategy", "unsafe-best-match")
 
 
 def document(**changes: Any) -> bytes:
@@ -553,13 +554,13 @@ class TestTwoSources:
 
     def test_best_version(self, scene: Scene, second: RecordingIndex) -> None:
         """F-127: on request the best version of all indexes is chosen."""
-        found = scene.explain("--extra-index-url", second.url, "--compare-sources")
+        found = scene.explain("--extra-index-url", second.url, *BEST_MATCH)
         assert found["version"] == "2.0"
         assert found["source"] == second.url
 
     def test_contradiction(self, scene: Scene, second: RecordingIndex) -> None:
         """A-77, F-127: if compatible variants of both contradict, the error names the sources."""
-        words = ["--json", "--compare-sources", "--extra-index-url", second.url, "some==1.0"]
+        words = ["--json", *BEST_MATCH, "--extra-index-url", second.url, "some==1.0"]
         error = scene.command("explain", *words, code=1).error
         assert error["code"] == "inconsistent-documents"
         assert scene.index.url in error["message"]
@@ -567,7 +568,7 @@ class TestTwoSources:
 
     def test_one_source_fits(self, scene: Scene, second: RecordingIndex) -> None:
         """F-127: if only one source has a compatible variant, it decides."""
-        words = ["--compare-sources", "--extra-index-url", second.url, "--disable-provider", "gpu"]
+        words = [*BEST_MATCH, "--extra-index-url", second.url, "--disable-provider", "gpu"]
         said = scene.command("explain", "--json", *words, "some==1.0").object["projects"][0]
         assert said["chosen"]["filename"] == "some-1.0-py3-none-any-open.whl"
         assert said["source"] == scene.index.url
@@ -580,7 +581,7 @@ class TestTwoSources:
         folder = scene.folder.parent / "second"
         (folder / "some-1.0-py2.py3-none-any-open.whl").unlink()
         (folder / INDEX_FILE).write_bytes(document(variants={"other": VARIANTS["a2"]}))
-        words = ["--json", "--compare-sources", "--extra-index-url", second.url, "some==1.0"]
+        words = ["--json", *BEST_MATCH, "--extra-index-url", second.url, "some==1.0"]
         said = scene.command("explain", *words).object["projects"][0]
         order = [
             candidate["label"]

@@ -90,7 +90,7 @@ def read_settings(
         )
     return structs.replace(
         settings,
-        index_strategy="unsafe-best-match" if request.compare_sources else request.index_strategy,
+        index_strategy=request.index_strategy,
         indexes=request.index_table,
         pins=request.pin_table,
         cooldown=_cooldown(request, settings.cooldown),

@@ -126,7 +126,6 @@ class SourceOptions(CacheOptions):
 
     index_url: str | None = None
     extra_index_url: tuple[str, ...] = ()
-    compare_sources: bool = False
     index_strategy: Literal["first-index", "unsafe-first-match", "unsafe-best-match"] = (
         "first-index"
     )

@@ -95,12 +95,6 @@ SOURCES = OptionGroup(
         default=None,
     ),
     Option(
-        "--compare-sources",
-        FLAG,
-        "the same as --index-strategy unsafe-best-match",
-        project=ProjectAccess.NONE,
-    ),
-    Option(
         "--index-strategy STRATEGY",
         OneOf("first-index", "unsafe-first-match", "unsafe-best-match"),
         "first-index (default): the first that has a project supplies it; "
