@@ -24,7 +24,7 @@ serve set shared shipped show skip split strip sync truncated trusted try uninst
 untrust unyank update upgrade uploaded validate verify warn with written
 """
 QUALITIES = """
-compat dev empty first full incompatible incomplete inexact local max newer newest offline
+compat dev empty existing first full incompatible incomplete inexact local max newer newest offline
 older optional private public strict unchecked unknown unlisted unmatched unreadable
 unreferenced verbose vulnerable
 """
