@@ -30,7 +30,6 @@ class InspectRequest(ValidatedRequest):
 
     wheels: tuple[str, ...]
     instructions: bool = False
-    no_ptx: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ def inspect(request: InspectRequest, context: Context) -> Iterator[InspectedFile
     del context
     for path in _paths(request.wheels):
         binaries = _read(path, instructions=request.instructions)
-        yield InspectedFile(path, binaries, properties_of(binaries, ptx=not request.no_ptx))
+        yield InspectedFile(path, binaries, properties_of(binaries))
 
 
 def _paths(names: Sequence[str]) -> Iterator[Path]:

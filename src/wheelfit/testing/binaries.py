@@ -86,7 +86,6 @@ def elf_file(
     runpath: str = "",
     versions: Mapping[str, Sequence[str]] | None = None,
     levels_needed: int = 0,
-    levels_used: int = 0,
     exports: Iterable[str] = (),
     imports: Iterable[str] = (),
     sections: Mapping[str, bytes] | None = None,
@@ -98,7 +97,6 @@ def elf_file(
     :param runpath: the search path for libraries.
     :param versions: the symbol versions that it needs, such as ``GLIBC_2.17``, by library.
     :param levels_needed: bits of the x86-64 levels that it needs: 0b111 is v3.
-    :param levels_used: bits of the x86-64 levels that it has code for.
     :param imports: names of undefined symbols.
     :param sections: the content of further sections, by name.
     :param hash_buckets: the number of buckets of its symbol hash table; 0: it has none.
@@ -115,8 +113,7 @@ def elf_file(
         symbols += struct.pack("<IBBHQQ", names.add(name), _GLOBAL_FUNCTION, 0, 1, _PAGE, 8)
     for name in imports:
         symbols += struct.pack("<IBBHQQ", names.add(name), _GLOBAL_FUNCTION, 0, 0, 0, 0)
-    has_note = bool(levels_needed or levels_used)
-    strings_offset = 64 + 56 * (_SEGMENTS + has_note)  # .dynstr is the first section
+    strings_offset = 64 + 56 * (_SEGMENTS + bool(levels_needed))  # .dynstr is the first section
     dynamic += [(_DT_STRTAB, strings_offset), (_DT_STRSZ, len(names.data)), (_DT_NULL, 0)]
     dynamic_table = b"".join(struct.pack("<QQ", *row) for row in dynamic)
     parts = [
@@ -129,8 +126,8 @@ def elf_file(
         parts.append(_Section(".gnu.hash", _SHT_GNU_HASH, table, 2))
     if verneed:
         parts.append(_Section(".gnu.version_r", _SHT_GNU_VERNEED, verneed, 1, count))
-    if note := _note(levels_needed, levels_used):
-        parts.append(_Section(".note.gnu.property", _SHT_NOTE, note))
+    if levels_needed:
+        parts.append(_Section(".note.gnu.property", _SHT_NOTE, _note(levels_needed)))
     parts += [_Section(name, _SHT_PROGBITS, content) for name, content in (sections or {}).items()]
     return _elf_layout(parts, machine)
 
@@ -174,14 +171,9 @@ def _verneed(versions: Mapping[str, Sequence[str]], names: _StringTable) -> tupl
     return table, len(versions)
 
 
-def _note(needed: int, used: int) -> bytes:
-    properties = b"".join(
-        struct.pack("<IIII", kind, 4, bits, 0)
-        for kind, bits in ((0xC0008002, needed), (0xC0010002, used))
-        if bits
-    )
-    head = struct.pack("<III", 4, len(properties), 5) + b"GNU\0"
-    return head + properties if properties else b""
+def _note(levels_needed: int) -> bytes:
+    properties = struct.pack("<IIII", 0xC0008002, 4, levels_needed, 0)
+    return struct.pack("<III", 4, len(properties), 5) + b"GNU\0" + properties
 
 
 def _elf_layout(sections: Sequence[_Section], machine: int) -> bytes:

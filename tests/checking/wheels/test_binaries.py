@@ -323,10 +323,6 @@ class TestLevels:
             assert standing in findings[0].message
         assert "unguarded-code" not in codes(check(folder, binaries=True))
 
-    def test_code_that_may_be_chosen(self, tmp_path: Path) -> None:
-        """P-102: code of a higher level that is there does not have to run."""
-        assert found(tmp_path, elf_file(levels_used=0b1111), level=["v2"]) == []
-
 
 class TestPlatforms:
     """Platform tags."""

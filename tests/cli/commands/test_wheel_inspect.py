@@ -61,12 +61,13 @@ def test_text_output(wheel: Path, run: Runner) -> None:
 
 def test_json_report(wheel: Path, run: Runner) -> None:
     """B-60: the JSON object has the properties, and the facts of each binary."""
-    found = run("wheel", "inspect", wheel, "--json", "--no-ptx").object
+    found = run("wheel", "inspect", wheel, "--json").object
     (one,) = found["wheels"]
     assert one["properties"] == [
         "nvidia :: cuda_version_lower_bound :: 12.0",
         "nvidia :: sm_arch :: 80_real",
         "nvidia :: sm_arch :: 90_real",
+        "nvidia :: sm_arch :: 90_virtual",
         "nvidia :: sm_arch :: 90a_real",
         "x86_64 :: level :: v3",
     ]

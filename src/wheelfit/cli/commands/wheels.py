@@ -33,16 +33,12 @@ if TYPE_CHECKING:
 
 
 def _show(arguments: Namespace, output: Output, context: Context) -> int:
-    """Show wheels, or a part of their contents."""
-    from wheelfit.cli.render.wheels import show_dependencies, show_metadata, show_wheels
+    """Show wheels, or their METADATA alone."""
+    from wheelfit.cli.render.wheels import show_metadata, show_wheels
     from wheelfit.operations.wheel_contents import WheelContentsRequest, read_contents
 
     report = read_contents(request_of(WheelContentsRequest, arguments), context)
-    if arguments.metadata:
-        return show_report(report, output, show_metadata)
-    if arguments.dependencies:
-        return show_report(report, output, show_dependencies)
-    return show_report(report, output, show_wheels)
+    return show_report(report, output, show_metadata if arguments.metadata else show_wheels)
 
 
 def _repack(arguments: Namespace, output: Output, context: Context) -> int:

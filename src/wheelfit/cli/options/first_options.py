@@ -29,7 +29,7 @@ _TABLE = {
     "--property --label --output --dry-run",
     "publish": "--to --dry-run --check-url --trusted-publishing --attest --profile --strict "
     "--ignore --project --json",
-    "wheel show": "--metadata --dependencies --index-url --find-links --offline --json",
+    "wheel show": "--metadata --index-url --find-links --offline --json",
     "wheel check": _CHECK,
     "check": _CHECK,
     "abi bounds": "--against --project --exports --label --newest --built-with -i -f --json",

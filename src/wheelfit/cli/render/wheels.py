@@ -60,15 +60,6 @@ def show_metadata(report: WheelContentsReport, output: Output) -> None:
         output.result(wheel.metadata.decode("utf-8", "replace").rstrip("\n"))
 
 
-def show_dependencies(report: WheelContentsReport, output: Output) -> None:
-    """Print the dependencies of wheels unchanged."""
-    for wheel in report.wheels:
-        if len(report.wheels) > 1:
-            output.result(f"# {wheel.where}")
-        for requirement in wheel.core.requires_texts:
-            output.result(requirement)
-
-
 def show_inspected(file: InspectedFile, output: Output) -> None:
     """Print the binaries of one file; nothing under ``--json``."""
     for line in _lines(file):
@@ -125,7 +116,6 @@ def _binary_lines(binary: Binary) -> Iterator[str]:
             "x86-64",
             [
                 *([f"needs {levels.needed}"] if levels.needed else []),
-                *([f"has code for {levels.used}"] if levels.used else []),
                 *(f"{count:,} of {level}" for level, count in levels.instructions or ()),
             ],
         ),

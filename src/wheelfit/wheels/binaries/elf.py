@@ -58,7 +58,7 @@ MACHINES = {
 }
 """Architectures by ``e_machine``."""
 _CUDA = 190
-_NEEDED_LEVELS, _USED_LEVELS = 0xC0008002, 0xC0010002
+_NEEDED_LEVELS = 0xC0008002
 _DEBUG = (".debug_", ".zdebug_")
 
 
@@ -170,9 +170,7 @@ def _binary(window: Window, layout: ElfLayout, member: str) -> Binary:
         tuple(needed),
         tuple(rpath),
         tuple(sorted({SymbolVersion(*version) for version in versions})),
-        IsaLevels(
-            level_of_bits(bits.get(_NEEDED_LEVELS, 0)), level_of_bits(bits.get(_USED_LEVELS, 0))
-        ),
+        IsaLevels(level_of_bits(bits.get(_NEEDED_LEVELS, 0))),
         code=in_order(code),
         debug=sum(section.size for section in sections if section.name.startswith(_DEBUG)),
         unlinked=in_order(unlinked),

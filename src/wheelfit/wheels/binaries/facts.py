@@ -138,8 +138,6 @@ class IsaLevels(Struct, frozen=True):
 
     needed: str | None = None
     """The level below which the loader refuses the binary (a note of the linker)."""
-    used: str | None = None
-    """The highest level of code, whether it always runs or not (a note of the assembler)."""
     instructions: tuple[tuple[str, int], ...] | None = None
     """Each level with its number of instructions, whether they run or not; None: not counted."""
     use: InstructionUse | None = None
@@ -226,7 +224,6 @@ class Binary(Struct, frozen=True):
             ],
             "x86_64_level": {
                 "needed": self.levels.needed,
-                "used": self.levels.used,
                 "instructions": (
                     None if self.levels.instructions is None else dict(self.levels.instructions)
                 ),

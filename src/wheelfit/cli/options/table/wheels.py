@@ -187,8 +187,7 @@ EDITS = OptionGroup(
 SHOW = OptionGroup(
     "",
     Option("WHEEL ...", FILE, "a wheel, a folder, or a URL", stored_as="wheels"),
-    Option("--metadata", FLAG, "print only METADATA, unchanged", alternative="part"),
-    Option("--dependencies", FLAG, "print only the dependencies", alternative="part"),
+    Option("--metadata", FLAG, "print only METADATA, unchanged"),
 )
 
 INSPECT = OptionGroup(
@@ -201,5 +200,4 @@ INSPECT = OptionGroup(
         FLAG,
         "count the x86-64 instructions of each level too; 10 MB of code take some seconds",
     ),
-    Option("--no-ptx", FLAG, "propose no values of sm_arch that rely on PTX"),
 )
