@@ -149,15 +149,6 @@ def test_nothing_is_fetched_of_an_equal_archive(pair: tuple[bytes, bytes]) -> No
     assert not plan.missing
 
 
-def test_names_that_are_no_text() -> None:
-    """Bytes that are no UTF-8 in a name are none of the plan's business."""
-    entry = Entry("some/e", 1, 300, zipfile.ZIP_STORED, 0, 0, executable=False)
-    wanted = archive_of([entry], streamed=False).replace(b"some/e", b"some/\xe9")
-    plan, file = rebuilt(wanted, wanted, near=0, tail=0)
-    assert not plan.missing
-    assert file.read_at(0, len(wanted)) == wanted
-
-
 @given(st.binary(max_size=200), st.integers(0, 200))
 def test_damaged_directories_are_refused(noise: bytes, position: int) -> None:
     """Whatever stands in a directory, it is refused or gives pieces for all of the wheel."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.wheels.zip_directory import (
@@ -31,11 +32,6 @@ if TYPE_CHECKING:
 _LONGEST_EXTRA = 1 << 10  # bytes of extra fields, at most, that are read together with a header
 _MIN_DATA_FOR_HEADER = 16 << 10  # bytes of data, at least, for which only the header is fetched
 _TAIL_SIZE = 1 << 17  # bytes read at first for the directory
-_FULL32 = 0xFFFFFFFF
-"""The value of a field whose number needs more than 32 bits."""
-_ENTRY = struct.Struct("<4s4x4H3L3H8xL")
-"""The fixed part of an entry of the central directory."""
-_ENTRY_MARK = b"PK\x01\x02"
 
 
 class HeaderFields(NamedTuple):
@@ -60,7 +56,7 @@ class ContentFields(NamedTuple):
 
 
 class DirectoryEntry(NamedTuple):
-    """The fields that identify a member; they are not checked, as there may be ten thousand."""
+    """The fields that identify a member."""
 
     name: bytes
     """Path inside the archive as it is written."""
@@ -159,49 +155,23 @@ def directory_from_tail(tail: bytes, size: int, *, where: str) -> Directory:
 
 
 def _parse_entries(data: bytes, end: DirectoryEnd, where: str) -> tuple[DirectoryEntry, ...]:
-    entries = []
-    position = 0
-    try:
-        while position < len(data):
-            fields = _ENTRY.unpack_from(data, position)
-            mark, flags, method, time, date, crc, packed, size, *lengths, offset = fields
-            if mark != _ENTRY_MARK or _FULL32 in (packed, size, offset):
-                entries = _parse_entries_strictly(data, end, where)
-                break
-            position += _ENTRY.size
-            header = HeaderFields(flags, time, date)
-            content = ContentFields(method, crc, packed, size)
-            name_length, extra_length, comment_length = lengths
-            entries.append((offset, data[position : position + name_length], header, content))
-            position += name_length + extra_length + comment_length
-    except struct.error:
-        raise InvalidWheel("the central directory is damaged", where=where) from None
-    entries.sort()
-    starts = [entry[0] for entry in entries]
+    members = sorted(parse_directory(data, end, where=where), key=attrgetter("offset"))
+    starts = [member.offset for member in members]
     stops = [*starts[1:], end.offset]
     if starts[:1] != [0] or any(start >= stop for start, stop in zip(starts, stops, strict=True)):
         raise InvalidWheel(
             "the members of the archive overlap or have gaps between them", where=where
         )
     return tuple(
-        DirectoryEntry(name, header, content, start, stop)
-        for (start, name, header, content), stop in zip(entries, stops, strict=True)
-    )
-
-
-def _parse_entries_strictly(
-    data: bytes, end: DirectoryEnd, where: str
-) -> list[tuple[int, bytes, HeaderFields, ContentFields]]:
-    """Read a directory with numbers that need more than 32 bits, or report its fault."""
-    return [
-        (
-            member.offset,
+        DirectoryEntry(
             member.name.encode(),
             HeaderFields(member.flags, member.time, member.date),
             ContentFields(member.method, member.crc, member.compressed_size, member.size),
+            member.offset,
+            stop,
         )
-        for member in parse_directory(data, end, where=where)
-    ]
+        for member, stop in zip(members, stops, strict=True)
+    )
 
 
 def shared_bytes(target: Directory, base: Directory) -> int:
@@ -232,7 +202,7 @@ def make_plan(
             pieces.append(RebuildPiece(entry.start, entry.stop))
             continue
         is_whole = (twin.name, twin.header, twin.size) == (entry.name, entry.header, entry.size)
-        origins[_text(entry.name)] = MemberOrigin(_text(twin.name), is_whole)
+        origins[entry.name.decode()] = MemberOrigin(twin.name.decode(), is_whole)
         if is_whole:
             pieces.append(RebuildPiece(entry.start, entry.stop, twin.start))
         else:
@@ -240,10 +210,6 @@ def make_plan(
     pieces.append(RebuildPiece(target.end.offset, target.size))
     pieces = [_with_tail_data(piece, target) if piece.is_missing else piece for piece in pieces]
     return RebuildPlan(tuple(_merge_present(_merge_missing(pieces, max_gap))), origins)
-
-
-def _text(name: bytes) -> str:
-    return name.decode(errors="replace")  # such a name matches no file
 
 
 def _pieces_from_twin(
