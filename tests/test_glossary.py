@@ -20,7 +20,7 @@ held ignore import imported initialize inspect install installed invert keep lef
 make missing mixed open outdated owned prefer prefetch probe prune publish published quiet raw read
 rebuild recover refit refused reinstall relabel remove removed rename repair replace replay require
 requires reserved resolve restricted resumed revoke revoked rewrite save select
-serve set shared shipped show skip split strip sync truncated trusted try uninstall unmake
+serve set shared shipped show skip split strip sync truncated trusted uninstall unmake
 untrust unyank update upgrade uploaded validate verify warn with written
 """
 QUALITIES = """

@@ -334,15 +334,10 @@ class TestHowItIsInstalled:
         assert "anybody could take" in result.error["note"]
 
     def test_a_name_that_somebody_took(self, scene: Scene) -> None:
-        """P-19: an unregistered name that exists, and one that resembles another, warn."""
+        """P-19: an unregistered name that exists causes a warning."""
         build_wheel(scene.folder, "tpu-variant-provider", "9")
-        build_wheel(scene.folder, "nvidia-varlant-provider", "9")
-        for name, words in (
-            ("tpu-variant-provider", "was not registered"),
-            ("nvidia-varlant-provider", "resembles nvidia-variant-provider"),
-        ):
-            result = scene.trusted(name)
-            assert any(words in warning for warning in result.object["warnings"])
+        result = scene.trusted("tpu-variant-provider")
+        assert any("was not registered" in warning for warning in result.object["warnings"])
 
 
 class TestRefusals:
@@ -546,11 +541,11 @@ def test_asked_once(scene: Scene) -> None:
     assert result.err.count("asking plugin acme-provider 1.2 about acme") == 1
 
 
-def test_probe_asks_too(scene: Scene) -> None:
+def test_probe_asks_too(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """P-15, P-21: probe shows what trusted plugins say, with distribution and hash."""
     GPU.wheel(scene.folder)
-    trusted = scene.trust(GPU, "--try")
-    assert trusted["answer"]["features"] == [{"name": "generation", "values": ["2", "1"]}]
+    monkeypatch.setenv("PIP_INDEX_URL", scene.index.url)  # `probe` has no option for an index
+    trusted = scene.trust(GPU)
     said = scene.run("probe", "acme", "--json").object["namespaces"]["acme"]
     assert said["features"] == [{"name": "generation", "values": ["2", "1"]}]
     (file,) = said["plugin"]["files"]
@@ -587,7 +582,8 @@ def test_what_is_replaced_goes(scene: Scene, tmp_path: Path) -> None:
     """P-38: environments of files that are not trusted any more do not stay."""
     GPU.wheel(scene.folder)
     scene.acme("acme-provider>=1")
-    scene.trust(GPU, "--try")
+    scene.trust(GPU)
+    scene.explain("fft")
     before = {path.parent for path in (tmp_path / "cache/plugins").glob("*/wheelfit-plugin.json")}
     assert len(before) == 1
     simple_plugin("acme", {"generation": ["1"]}, version="1.3").wheel(scene.folder)
@@ -622,9 +618,8 @@ def test_interrupted(scene: Scene, tmp_path: Path, own_files: Path) -> None:
 
 
 def test_the_contract(scene: Scene, tmp_path: Path) -> None:
-    """P-21, P-32: every object about plugins is as documented; installed ones are only listed."""
+    """P-21: every object about plugins is as documented."""
     scene.offer_gpu(trusted=False)
-    scene.trust(GPU, "--try")
     scene.trust(GPU)
     for words in (["list"], ["show", "acme"], ["show", "nvidia"], ["show", "openmp"]):
         scene.run("providers", *words, "--json")
@@ -632,13 +627,7 @@ def test_the_contract(scene: Scene, tmp_path: Path) -> None:
     scene.run("explain", "fft", "-i", scene.index.url, "--json")
     words = ["install", "fft", "-i", scene.index.url, "-t", str(tmp_path / "target"), "--json"]
     scene.run(*words)
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "v"], check=True)
-    python = tmp_path / "v" / "bin" / "python"
-    scene.run("install", GPU.name, "--python", python, "-i", scene.index.url)
-    listed = scene.run("providers", "list", "--python", python, "--json").object
-    (found,) = listed["installed"]
-    assert (found["package"], found["plugin_api"]) == (GPU.name, GPU.endpoint)
-    (trusted,) = listed["trusted"]
+    (trusted,) = scene.run("providers", "list", "--json").object["trusted"]
     assert trusted["refusal"] is None
     assert len(trusted["environments"]) == 1
     for words in (["enable", "acme"], ["disable", "acme"], ["untrust", GPU.name]):
@@ -673,11 +662,12 @@ class TestPublished:
         monkeypatch.delenv("PIP_CONFIG_FILE")
         report = scene.run(
             "providers", "trust", name, "--namespace", "published", "--plugin-api", endpoint,
-            "--yes", "--try", "--json",
+            "--yes", "--json",
         ).object  # fmt: skip
-        assert report["answer"]["status"] in {"supported", "nothing"}
-        assert report["answer"]["plugin"]["name"] == name
-        features = {feature["name"]: feature["values"] for feature in report["answer"]["features"]}
+        answer = scene.run("probe", "published", "--json").object["namespaces"]["published"]
+        assert answer["status"] in {"supported", "nothing"}
+        assert answer["plugin"]["name"] == name
+        features = {feature["name"]: feature["values"] for feature in answer["features"]}
         if feature is not None:
             assert features[feature]
         assert any("wheelfit emulates" in warning for warning in report["warnings"])

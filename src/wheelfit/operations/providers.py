@@ -14,9 +14,7 @@ from wheelfit.core.static_families import DATA_VERSION as FAMILIES_VERSION
 from wheelfit.core.static_families import STATIC_FAMILIES
 from wheelfit.core.trust import PluginRules, TrustEntry
 from wheelfit.errors import did_you_mean
-from wheelfit.installation.environment import open_environment
 from wheelfit.installation.plugins.environments import environments_with
-from wheelfit.installation.plugins.installed_plugins import ListedPlugin, listed_plugins
 from wheelfit.operations.plain_data import plain_fields
 from wheelfit.operations.plugins import plugin_folder
 from wheelfit.operations.requests import CacheOptions
@@ -38,9 +36,8 @@ _LIST_HINT = "`wheelfit providers list` names every provider that is known"
 
 
 class ProvidersRequest(CacheOptions):
-    """The environment to examine, and the settings about providers."""
+    """The settings about providers."""
 
-    python: str | None = None
     enable_provider: tuple[str, ...] = ()
     disable_provider: tuple[str, ...] = ()
     plugin_timeout: float = 10.0
@@ -56,8 +53,6 @@ class ProvidersReport:
     rules: PluginRules
     configured: ProvidersRequest
     """The user's settings about providers."""
-    installed: tuple[ListedPlugin, ...]
-    """Plugins in the environment; they never run there (P-32)."""
     folder: Path
     """The folder in which trusted plugins are installed."""
 
@@ -156,16 +151,6 @@ class ProvidersReport:
             "disabled": [
                 {"namespace": name, "by": origin} for name, origin in self.disabled().items()
             ],
-            "installed": [
-                plain_fields(
-                    plugin,
-                    "name plugin_api",
-                    package=plugin.entry.name,
-                    version=plugin.entry.version,
-                    location=plugin.entry.location,
-                )
-                for plugin in self.installed
-            ],
         }
 
     def about(self, name: str) -> dict[str, Any] | None:
@@ -180,9 +165,6 @@ class ProvidersReport:
                 plugin
                 for plugin in everything["trusted"]
                 if name == plugin["namespace"] or package == plugin["package"]
-            ],
-            "installed": [
-                plugin for plugin in everything["installed"] if package == plugin["package"]
             ],
             "emulated_by": sorted(
                 {row.namespace for row in EMULATED_PLUGINS if row.package == package}
@@ -199,7 +181,7 @@ class ProvidersReport:
                 "data_version": FAMILIES_VERSION,
                 "template": STATIC_FAMILIES[name].template(),
             }
-        known = ("built_in", "static_family", "trusted", "installed", "emulated_by", "off")
+        known = ("built_in", "static_family", "trusted", "emulated_by", "off")
         if name != ABI_DEPENDENCY and not any(facts[key] for key in known):
             return None
         return {"version": 1, "action": "show", "name": name, **facts}
@@ -209,12 +191,10 @@ def list_providers(request: ProvidersRequest, context: Context) -> ProvidersRepo
     """Return the known providers and plugins."""
     file = trust_file(context.environ, sys.platform, home())
     trust = read_trust_file(file, context.reporter.warn)
-    environment = open_environment(request.python, environ=context.environ, may_be_own=True)
     return ProvidersReport(
         file,
         PluginRules(trust, read_policies(context.environ)),
         request,
-        tuple(listed_plugins(environment.installed())),
         plugin_folder(request, context.environ),
     )
 

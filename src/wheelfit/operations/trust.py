@@ -8,7 +8,6 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,23 +16,21 @@ from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.properties import parse_namespace
 from wheelfit.core.provider_table import EMULATED_PLUGINS, UNREGISTERED
-from wheelfit.core.providers import PluginQuestion, default_endpoint, parse_endpoint
+from wheelfit.core.providers import parse_endpoint
 from wheelfit.core.requirements import Requirement, parse_requirement
-from wheelfit.core.trust import PluginRules, SitePolicy, Trust, TrustedFile, TrustEntry
+from wheelfit.core.trust import SitePolicy, Trust, TrustedFile, TrustEntry
 from wheelfit.errors import UsageError
 from wheelfit.installation.environment import Environment, open_environment
 from wheelfit.installation.plugins.environments import environments_with
-from wheelfit.installation.plugins.installed_plugins import plugin_entry_points
 from wheelfit.installation.plugins.plugin_wheels import resolve_plugin
 from wheelfit.operations.indexes import open_indexes, read_settings
-from wheelfit.operations.plain_data import detection_json, plain_fields, plain_report
-from wheelfit.operations.plugins import OnDemandPlugins, plugin_folder
+from wheelfit.operations.plain_data import plain_fields, plain_report
+from wheelfit.operations.plugins import plugin_folder
 from wheelfit.operations.providers import ProvidersRequest, check_namespaces
-from wheelfit.operations.requests import MachineOptions, SourceOptions, request_like
+from wheelfit.operations.requests import SourceOptions
 from wheelfit.operations.trust_store import change_trust, read_policies, read_trust_file, trust_file
 from wheelfit.operations.user_folders import home
 from wheelfit.sources.urls import redact
-from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.record import sha256_of_file
 from wheelfit_runtime.errors import HashMismatch, PolicyRefusal, ProjectNotFound, UserError
 from wheelfit_runtime.wording import listed
@@ -45,7 +42,6 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Context
     from wheelfit.resolution.resolution import Pin
     from wheelfit.sources.memoized import MemoizedRepository
-    from wheelfit_runtime.platforms.features import Detection
 
 _HASH = re.compile(r"sha256[:=]([0-9a-fA-F]{64})")
 
@@ -55,11 +51,12 @@ class TrustRequest(ProvidersRequest, SourceOptions):
 
     names: tuple[str, ...]
     """One requirement."""
+    python: str | None = None
+    """The interpreter that will run the plugin; default: the one in use."""
     namespace: str | None = None
     plugin_api: str | None = None
     hash: tuple[str, ...] = ()
     keep: bool = False
-    attempt: bool = False
 
 
 class UntrustRequest(ProvidersRequest):
@@ -117,17 +114,10 @@ class TrustReport:
     file: Path
     plan: TrustPlan
     warnings: tuple[str, ...]
-    answer: Detection | None
-    """The answer of the plugin; None if it did not run."""
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
         entry = self.plan.entry
-        answer = None
-        if self.answer is not None:
-            facts = detection_json(self.answer)
-            keys = ("status", "source", "features", "evidence", "warnings", "plugin")
-            answer = {key: facts[key] for key in keys}
         return plain_report(
             entry,
             "package versions namespace plugin_api",
@@ -135,7 +125,6 @@ class TrustReport:
             file=self.file,
             files=self.plan.wheels,
             warnings=self.warnings,
-            answer=answer,
         )
 
 
@@ -218,12 +207,7 @@ def trust(
         consent(plan)
         new = change_trust(path, lambda old: _with_entry(old, entry, keep=request.keep))
         _remove_unused(old, new, plugin_folder(request, context.environ))
-        answer = None
-        if request.attempt:
-            endpoint = _entry_point(wheels[0].pin, repository)
-            rules = PluginRules(new, site)
-            answer = _run_plugin(rules, environment, repository, request, context, entry, endpoint)
-    return TrustReport(path, plan, warnings, answer)
+    return TrustReport(path, plan, warnings)
 
 
 def untrust(request: UntrustRequest, context: Context) -> UntrustReport:
@@ -341,7 +325,7 @@ def _find_wheels(
             "some plugins that packages name were never published, and anybody could take "
             "their names (P-19)"
         )
-        error.note = "\n".join(filter(None, (error.note, warning, _similar(requirement.name))))
+        error.note = f"{error.note}\n{warning}" if error.note else warning
         raise
     wheels = []
     with tempfile.TemporaryDirectory(prefix="wheelfit-") as folder:
@@ -350,17 +334,6 @@ def _find_wheels(
             digest = listed_digest or sha256_of_file(repository.download(pin.file, Path(folder)))
             wheels.append(PluginWheel(pin, digest, is_computed=listed_digest is None))
     return sorted(wheels, key=lambda wheel: (wheel.pin.name != requirement.name, wheel.pin.name))
-
-
-def _entry_point(pin: Pin, repository: MemoizedRepository) -> str | None:
-    """Return the plugin's entry point by a wheel's metadata, if it has exactly one (P-32)."""
-    with tempfile.TemporaryDirectory(prefix="wheelfit-") as folder:
-        path = repository.download(pin.file, Path(folder))
-        with WheelArchive(path, pin.filename) as wheel:
-            name = f"{wheel.dist_info}/entry_points.txt"
-            text = wheel.read(name) if name in wheel else b""
-    endpoints = {endpoint for _, endpoint in plugin_entry_points(text)}
-    return endpoints.pop() if len(endpoints) == 1 else None
 
 
 def _check_hashes(wheels: Sequence[PluginWheel], expected: frozenset[str]) -> None:
@@ -412,9 +385,6 @@ def _warnings(requirement: Requirement, wheels: Sequence[PluginWheel]) -> list[s
             f"{requirement.name} was not registered on PyPI in November 2026; its publisher "
             "there may not be the one that the name suggests"
         )
-    similar = _similar(requirement.name)
-    if similar:
-        warnings.append(similar)
     emulated = {row.namespace for row in EMULATED_PLUGINS if row.package == requirement.name}
     if emulated:
         warnings.append(
@@ -431,15 +401,6 @@ def _warnings(requirement: Requirement, wheels: Sequence[PluginWheel]) -> list[s
                 "is that of the downloaded file"
             )
     return warnings
-
-
-def _similar(name: str) -> str:
-    """Return a warning if a name resembles that of a known plugin, else an empty text."""
-    known = sorted({row.package for row in EMULATED_PLUGINS})
-    if name in known or name in UNREGISTERED:
-        return ""
-    close = get_close_matches(name, known, n=1, cutoff=0.85)
-    return f"the name resembles {close[0]}, which is another package" if close else ""
 
 
 def _losses(old: Trust, entry: TrustEntry, *, keep: bool) -> list[str]:
@@ -467,39 +428,3 @@ def _with_entry(old: Trust, entry: TrustEntry, *, keep: bool) -> Trust:
         files |= {file.filename: file for file in entry.files}
         entry = replace(entry, files=tuple(files.values()))
     return replace(old, entries=(*others, entry))
-
-
-# --- the plugin's answer --------------------------------------------------------------
-
-
-def _run_plugin(
-    rules: PluginRules,
-    environment: Environment,
-    repository: MemoizedRepository,
-    request: TrustRequest,
-    context: Context,
-    entry: TrustEntry,
-    endpoint: str | None,
-) -> Detection:
-    """Install the plugin, run it, and return its answer.
-
-    :param endpoint: its entry point by its own metadata, or None (P-32).
-    """
-    # The plugin never learns the namespace of the question (P-31).
-    question = PluginQuestion(
-        entry.namespace or "any",
-        (Requirement(entry.package, specifier=entry.versions),),
-        entry.plugin_api or endpoint or default_endpoint(entry.package),
-    )
-    plugins = OnDemandPlugins(
-        rules,
-        environment.interpreter,
-        environment.target,
-        lambda: repository,
-        request=request_like(MachineOptions, request),
-        context=context,
-    )
-    answer = plugins.ask(question)
-    for warning in answer.warnings:
-        context.reporter.warn(warning)
-    return answer

@@ -12,7 +12,6 @@ import pytest
 from cli.running import Runner
 
 from wheelfit.testing.plugins import fictional_hw, simple_plugin
-from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.platforms.providers import namespaces
 
 pytestmark = pytest.mark.integration
@@ -54,23 +53,6 @@ class TestList:
         run("providers", "list")
         run("providers", "show", "nvidia")
         assert not list(tmp_path.iterdir())
-
-    def test_installed_plugins(self, run: Runner, tmp_path: Path) -> None:
-        """P-32: installed plugins are read from metadata and never imported."""
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "v"], check=True)
-        python = tmp_path / "v" / "bin" / "python"
-        hurt = {"hurt/__init__.py": f"open({str(tmp_path / 'ran')!r}, 'w')\n"}
-        points = {"variant_plugins": {"any name": "hurt : Plugin [extra]", "bad": "not one"}}
-        build_wheel(tmp_path / "w", "hurt", "3", files=hurt, entry_points=points)
-        build_wheel(tmp_path / "w", "silent", "1")
-        run("install", "hurt", "silent", "--python", python, "--no-index", "-f", tmp_path / "w")
-        listed = run("providers", "list", "--python", python, "--json").object["installed"]
-        assert [(one["package"], one["version"], one["plugin_api"]) for one in listed] == [
-            ("hurt", "3", "hurt:Plugin")
-        ]
-        assert "never queried there" in run("providers", "list", "--python", python).out
-        assert "hurt:Plugin" in run("providers", "show", "hurt", "--python", python).out
-        assert not (tmp_path / "ran").exists()
 
     def test_policy(
         self,

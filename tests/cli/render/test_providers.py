@@ -26,7 +26,7 @@ def test_plugin_trusted_by_the_site(tmp_path: Path, capsys: pytest.CaptureFixtur
     """P-18: the policy file is named as the origin of the trust."""
     policy = read_policy(POLICY % (b"0" * 64), "/etc/wheelfit/policy.toml", grants_trust=True)
     rules = PluginRules(policy=SitePolicy((policy,)))
-    report = ProvidersReport(tmp_path / "providers.toml", rules, ProvidersRequest(), (), tmp_path)
+    report = ProvidersReport(tmp_path / "providers.toml", rules, ProvidersRequest(), tmp_path)
     show_provider_list(report, Output())
     assert "by /etc/wheelfit/policy.toml" in capsys.readouterr().out
     facts = report.about("acme")
@@ -46,7 +46,7 @@ def test_features_that_are_on_or_off(
 ) -> None:
     """Features whose only value is on are counted in one line."""
     report = ProvidersReport(
-        tmp_path / "providers.toml", PluginRules(), ProvidersRequest(), (), tmp_path
+        tmp_path / "providers.toml", PluginRules(), ProvidersRequest(), tmp_path
     )
     facts = report.about("x86_64")
     assert facts is not None

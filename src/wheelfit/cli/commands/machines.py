@@ -273,7 +273,7 @@ Drivers are always queried again; the commands that choose packages use the cach
         """\
 List providers, and decide which plugins may be installed and run.
 
-Nothing is trusted by default, and nothing is installed or run by `trust` unless --try is given.
+Nothing is trusted by default, and `trust` installs and runs nothing.
 """,
         subcommands={
             "list": Command(
@@ -290,7 +290,7 @@ Nothing is trusted by default, and nothing is installed or run by `trust` unless
                 """\
 Look up a plugin, show its files, and trust exactly those.
 
-Nothing is installed or run unless --try is given.
+Nothing is installed or run.
 """,
                 (TRUST, SOURCES, UPLOADS, PROVIDER_SETTINGS),
                 _trust,

@@ -45,7 +45,7 @@ _TABLE = {
     "probe": "--output --record --replay --python --for --devices --no-plugins --json --verbose",
     "bridges update": "--remove --index-url --find-links --offline --trusted-publisher "
     "--require-attestations --json --verbose",
-    "providers trust": "--namespace --hash --keep --try --yes --python --index-url --json",
+    "providers trust": "--namespace --hash --keep --yes --python --index-url --json",
     "doctor": "--runtime --full --strict --ignore --repair --python --target --for --json -v",
     "demo": "--gpu --index-url --find-links --offline --json --verbose",
     "bridges check": "--index-url --find-links --offline --json --verbose",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.cli.render.machines import shortened
 from wheelfit.operations.providers import VERSIONS_NAMESPACE, ProvidersReport
 from wheelfit.operations.text import columns
 from wheelfit_runtime.wording import count_of
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from wheelfit.operations.bridges import BridgesReport, BridgeUpdateReport
     from wheelfit.operations.trust import SwitchReport, TrustPlan, TrustReport, UntrustReport
     from wheelfit.sources.bridges.catalogue import KnownFamilies
-    from wheelfit_runtime.platforms.features import Detection
 
 
 def show_provider_list(report: ProvidersReport, output: Output) -> None:
@@ -61,11 +59,6 @@ def show_provider_list(report: ProvidersReport, output: Output) -> None:
         # Without the heading and the line below it.
         for line in columns(("", "", "", "", ""), lines)[2:]:
             output.result(line)
-    if known["installed"]:
-        output.result()
-        output.result("Installed in this environment (never queried there)")
-        for plugin in known["installed"]:
-            output.result(f"  {plugin['package']} {plugin['version']}  {plugin['plugin_api']}")
     _show_policies(known["policies"], output)
 
 
@@ -105,10 +98,6 @@ def show_provider_facts(facts: Mapping[str, Any], output: Output) -> None:
             output.result(f"    sha256 {file['sha256']}  {file['filename']}")
         for place in entry["environments"]:
             output.result(f"    installed  {place}")
-    for entry in facts["installed"]:
-        output.result(
-            f"  installed in {entry['location']}: {entry['version']}, {entry['plugin_api']}"
-        )
     _show_policies(facts["policies"], output)
 
 
@@ -151,8 +140,6 @@ def show_trust(report: TrustReport, output: Output, *, with_plan: bool) -> None:
             output.report(line)
     entry = report.plan.entry
     output.report(f"trusted: {entry.package}{entry.versions}; written to {report.file}")
-    if report.answer is not None:
-        _show_answer(report.answer, output)
 
 
 def show_untrust(report: UntrustReport, output: Output) -> None:
@@ -186,18 +173,6 @@ def plan_lines(plan: TrustPlan) -> list[str]:
     endpoint = entry.plugin_api or "any endpoint"
     lines.append(f"It may detect the {namespace} through {endpoint}.")
     return lines
-
-
-def _show_answer(answer: Detection, output: Output) -> None:
-    output.report(f"{answer.source}: {answer.status}")
-    flags = [feature.name for feature in answer.features if feature.values == ("on",)]
-    for feature in answer.features:
-        if feature.name not in flags:
-            output.report(f"  {feature.name}  {shortened(feature.values, output)}")
-    if flags:
-        output.report(f"  on  {shortened(flags, output)}")
-    for entry in answer.evidence:
-        output.report(f"  evidence  {entry.source}: {entry.value}", "dim")
 
 
 def show_bridge_table(report: BridgesReport, output: Output) -> None:

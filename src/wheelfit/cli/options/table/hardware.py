@@ -74,11 +74,7 @@ NEW_HOST = OptionGroup(
     Option("--macos VERSION", TEXT, "of a Mac, as 14.0"),
 )
 
-LISTED_PROVIDERS = OptionGroup(
-    "",
-    Option("--python PYTHON", FILE, "the interpreter whose packages are searched"),
-    *CACHE_FOLDER,
-)
+LISTED_PROVIDERS = OptionGroup("", *CACHE_FOLDER)
 
 PROVIDER = OptionGroup("", Option("NAME", ANY_TEXT, "a namespace or a package"))
 
@@ -98,12 +94,6 @@ TRUST = OptionGroup(
     Option("--plugin-api MODULE:ATTRIBUTE", ANY_TEXT, "trust it at this endpoint only"),
     Option("--hash sha256:DIGEST", ANY_TEXTS, "trust no file that has none of these"),
     Option("--keep", FLAG, "keep the files trusted before, such as those for another Python"),
-    Option(
-        "--try",
-        FLAG,
-        "install the plugin into an environment of its own, and show its answer",
-        stored_as="attempt",
-    ),
     Option("-y, --yes", FLAG, "do not ask"),
 )
 
