@@ -401,6 +401,7 @@ class TestStorage:
         for _ in range(2):
             content = index.content(LARGE)
             assert isinstance(content, Content)
+            time.sleep(0.1)  # the storage fails before the client begins to read
             data = b"".join(content.parts(0, content.size))
             assert data == (wheels / LARGE).read_bytes()
             join_pulls()

@@ -55,6 +55,8 @@ _STORE_TIMEOUT = 3600.0
 """Seconds that a remote storage may take for a large file."""
 _DRAIN_TIMEOUT = 600.0
 """Seconds in which readers may finish a file that cannot be stored."""
+_READER_PAUSE = 1.0
+"""Seconds between the moment when a reader learns the size and its first read."""
 
 
 class Pull:
@@ -357,12 +359,20 @@ class Pull:
             with suppress(WheelfitError):  # the storage may exceed its limit for a while
                 self._pulled.record_new(draft.sha256, draft.size)
         except WheelfitError:
-            with self._changed:
-                self._changed.wait_for(lambda: not self._readers, _DRAIN_TIMEOUT)
+            self._wait_for_readers()
             raise
         with self._changed:
             self._is_stored = True
             self._changed.notify_all()
+
+    def _wait_for_readers(self) -> None:
+        """Wait until all clients have the file, also those that know its size and begin to read."""
+        deadline = time.monotonic() + _DRAIN_TIMEOUT
+        with self._changed:
+            while (now := time.monotonic()) < deadline:
+                if not self._readers and now - self._last_read > _READER_PAUSE:
+                    return
+                self._changed.wait(_READER_PAUSE)
 
 
 class Pulls:
