@@ -80,7 +80,10 @@ def check(request: CheckRequest, context: Context) -> CheckReport:
     """
     check_ignored(request.ignore)
     if not request.targets:
-        raise UsageError("no target was given", hint="name a TARGET")
+        raise UsageError(
+            "no target was given",
+            hint="name a TARGET; `wheelfit doctor` checks installed packages",
+        )
     profiles = named_profiles(request.profile)
     report = with_profile_severities(_check(request, profiles, context), profiles)
     report = report.without(request.ignore)
