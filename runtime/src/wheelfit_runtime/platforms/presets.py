@@ -231,15 +231,16 @@ def _platform(
     name: str,
 ) -> str:
     """Return the named platform, or the first one, if it can have all other parts."""
-    allowed = [accelerator.platforms for accelerator in accelerators]
+    allowed = {accelerator.name: accelerator.platforms for accelerator in accelerators}
     for part in processors:
         processor = processor_rows()[part.removeprefix("cpu-")]
-        allowed.append(tuple(name for name, row in PLATFORMS.items() if _can_have(row, processor)))
-    for platform in tuple(platforms) or (allowed[0] if allowed else tuple(PLATFORMS)):
-        if all(platform in others for others in allowed):
+        allowed[part] = tuple(name for name, row in PLATFORMS.items() if _can_have(row, processor))
+    for platform in tuple(platforms) or next(iter(allowed.values()), tuple(PLATFORMS)):
+        if all(platform in others for others in allowed.values()):
             return platform
-    parts = [*(accelerator.name for accelerator in accelerators), *processors, *platforms]
-    raise _contradiction(f"no machine has {listed(parts)} together", name)
+    parts = listed([*allowed, *platforms])
+    places = [f"{part} exists on {', '.join(others)}" for part, others in allowed.items()]
+    raise _contradiction(f"no machine has {parts} together", name, "; ".join(places))
 
 
 @lru_cache(maxsize=1)
