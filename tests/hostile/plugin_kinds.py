@@ -212,19 +212,37 @@ def takes_shared_memory() -> None:
 @kind
 def hides_memory() -> None:
     """Take memory in the way that TARGET says, and no more of it than a test can bear."""
+    import contextlib
     import ctypes
     import mmap
+    import socket
 
     size, most = 16 << 20, 30
+    pairs: list[Any] = []
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     none = ctypes.c_long(0)
     address = libc.mmap(None, ctypes.c_size_t(8 << 30), 1, 0x4022, -1, none)
     for _ in range(most):
-        if TARGET == "tables":  # a page of them for each 2 MiB of which nothing is there
+        if TARGET == "files":  # that lie nowhere
+            with open(os.memfd_create("x"), "wb", closefd=False) as file:
+                file.write(b"x" * size)
+        elif TARGET == "unmapped":  # all but a page, and that keeps the rest
+            part = libc.mmap(None, ctypes.c_size_t(size), 3, 0x21, -1, none)
+            ctypes.memset(part, 1, size)
+            libc.munmap(ctypes.c_void_p(part + 4096), ctypes.c_size_t(size - 4096))
+        elif TARGET == "tables":  # a page of them for each 2 MiB of which nothing is there
             for table in range(size >> 12):
                 ctypes.string_at(address + (table << 21), 1)
             address = libc.mmap(None, ctypes.c_size_t(8 << 30), 1, 0x4022, -1, none)
+        elif TARGET == "sockets":  # that nobody reads from
+            for _ in range(7):
+                one, _other = socket.socketpair()
+                one.setblocking(False)
+                with contextlib.suppress(BlockingIOError):
+                    while True:
+                        one.send(b"x" * 4096)
+                pairs += [one, _other]
         else:
             part = mmap.mmap(os.open("/dev/zero", os.O_RDWR), size)
             part.write(b"x" * size)

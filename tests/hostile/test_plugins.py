@@ -232,23 +232,24 @@ def test_shared_memory(victim: Victim) -> None:
 
 
 @linux
-@pytest.mark.parametrize("way", ["tables", "device"])
+@pytest.mark.parametrize("way", ["files", "unmapped", "tables", "sockets", "device"])
 def test_hidden_memory(victim: Victim, way: str) -> None:
-    """P-35: page tables are counted, and the device whose memory no limit counts is closed."""
+    """P-35: memory that belongs to no process, or to the kernel on its behalf, is counted."""
     report = ask(
         str(victim.python),
         hostile("hides_memory").endpoint,
         environ={**victim.environ, "HOSTILE_PROVIDER_FORCE_TARGET": way},
         memory=100 << 20,
     )
-    if way == "tables":
-        assert report.failure == "it used more than 100 MiB of memory"
-    elif any("no file is written" in words for words in report.confinement):
+    enforced = "no file is written" if way == "device" else "processes started"
+    if not any(enforced in words for words in report.confinement):
+        pytest.skip(f"not enforced here: {'; '.join(report.unconfined)}")
+    if way == "device":
         assert (
             report.failure == "it raised PermissionError: [Errno 13] Permission denied: '/dev/zero'"
         )
     else:
-        pytest.skip(f"not enforced here: {'; '.join(report.unconfined)}")
+        assert report.failure == "it used more than 100 MiB of memory"
 
 
 def test_output_costs_nothing(victim: Victim) -> None:
@@ -472,6 +473,7 @@ LACKS = [
     "landlock",
     "namespaces",
     "seccomp",
+    "listener",
     "landlock,namespaces",
     "namespaces,seccomp",
     "landlock,namespaces,seccomp",
@@ -482,6 +484,8 @@ SAID = {
     "seccomp": "it may make all system calls (no seccomp): Function not implemented",
     "landlock,namespaces": "it may look into your other processes and change them, wheelfit "
     "included (neither namespaces nor Landlock)",
+    "listener": "it is seen only now and then if it starts over 64, and memory that it shares and "
+    "maps nowhere is not counted",
 }
 
 
@@ -489,7 +493,9 @@ SAID = {
 @pytest.mark.parametrize("lacking", LACKS)
 def test_older_kernels(victim: Victim, lacking: str) -> None:
     """P-35, P-37: what a kernel lacks is said, and everything else holds without it."""
-    kinds = ["ignores_signals", "stays", "attacks", "forks"]
+    kinds = ["ignores_signals", "stays", "attacks"]
+    if lacking in {"landlock", "namespaces", "landlock,namespaces"}:
+        kinds.append("forks")  # without the question before each start, only a look now and then
     endpoints = [fictional_hw().endpoint, *(hostile(kind).endpoint for kind in kinds)]
     endpoints[1] += "@0.4"
     words = [sys.executable, asking.__file__, victim.python, *endpoints]
@@ -503,10 +509,10 @@ def test_older_kernels(victim: Victim, lacking: str) -> None:
     if completed.stderr == "this kernel has no filters\n":
         pytest.skip(completed.stderr)
     assert completed.returncode == 0, completed.stderr
-    good, late, stays, attacks, forks = map(json.loads, completed.stdout.splitlines())
+    good, late, stays, attacks, *forks = map(json.loads, completed.stdout.splitlines())
     assert [one["failure"] for one in (good, stays, attacks)] == [None] * 3
     assert late["failure"] == "it did not answer within 0.4 s"
-    assert forks["failure"] == "it started more than 64 processes"
+    assert [fork["failure"] for fork in forks] in ([], ["it started more than 64 processes"])
     for what in lacking.split(","):
         assert SAID[what] in good["unconfined"]
     both = "landlock,namespaces"

@@ -1,7 +1,8 @@
 """Be an older kernel: ``without.py WHAT,WHAT COMMAND...`` runs a program that lacks something.
 
-WHAT is ``landlock``, ``namespaces`` or ``seccomp``. The calls fail as they do where a kernel has
-not got them, or a container forbids them.
+WHAT is ``landlock``, ``namespaces``, ``seccomp`` or ``listener`` (the question before a process
+is started). The calls fail as they do where a kernel has not got them, or a container forbids
+them.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ def _steps(what: str) -> list[tuple[int, int, int, int]]:
             return [(_EQUAL, 0, 1, _CALLS["seccomp"]), (_RETURN, 0, 0, _FAILS | errno.ENOSYS)]
         case "namespaces":
             number, offset, bits = _CALLS["clone"], 16, 0x7E020000
+        case "listener":
+            number, offset, bits = _CALLS["seccomp"], 24, 8
         case _:
             raise ValueError(what)
     return [

@@ -7,10 +7,10 @@ import struct
 
 import pytest
 
-from wheelfit_runtime.platforms.isolated.system_calls import filter_program
+from wheelfit_runtime.platforms.isolated.system_calls import filter_program, shared_memory
 
 X86_64, AARCH64 = 0xC000003E, 0xC00000B7
-ALLOWED, DENIED = "allowed", "denied"
+ALLOWED, ASKED, DENIED = "allowed", "asked", "denied"
 CALLS = {  # of both, as the kernel's headers number them
     "read": (0, 63),
     "openat": (257, 56),
@@ -40,7 +40,7 @@ FREE = {"read", "openat", "execve", "sendto"}
 def run(machine: str, number: int, *arguments: int, architecture: int = 0) -> str:
     """Run the program on one call, and return what becomes of it."""
     architecture = architecture or {"x86_64": X86_64, "aarch64": AARCH64}[machine]
-    code = filter_program(machine, [77])
+    code = filter_program(machine, [77], asks_supervisor=True)
     program = [struct.unpack("=HBBI", code[at : at + 8]) for at in range(0, len(code), 8)]
     words = (*arguments, 0, 0, 0, 0, 0, 0)[:6]
     data = struct.pack("=IIQ6Q", number, architecture, 0, *(word % 2**64 for word in words))
@@ -64,8 +64,7 @@ def run(machine: str, number: int, *arguments: int, architecture: int = 0) -> st
                     return {errno.EPERM: DENIED}.get(
                         operand & 0xFFFF, errno.errorcode[operand & 0xFFFF]
                     )
-                assert operand == 0x7FFF0000
-                return ALLOWED
+                return {0x7FFF0000: ALLOWED, 0x7FC00000: ASKED}[operand]
             case _:
                 raise AssertionError(kind)
 
@@ -81,24 +80,25 @@ def test_calls(machine: str, call: str) -> None:
 
 @pytest.mark.parametrize(("machine", "clone"), [("x86_64", 56), ("aarch64", 220)])
 def test_processes(machine: str, clone: int) -> None:
-    """P-35: threads and processes are free, a new namespace is denied."""
+    """P-35: threads are free, a new process is asked about, a new namespace is denied."""
     threads = 0x3D0F00
     assert run(machine, clone, threads) == ALLOWED
-    assert run(machine, clone, 17) == ALLOWED
-    assert run(machine, clone, 0x4111) == ALLOWED  # as posix_spawn does it
+    assert run(machine, clone, 17) == ASKED
+    assert run(machine, clone, 0x4111) == ASKED  # as posix_spawn does it
     for namespace in (0x20000, 0x2000000, 0x4000000, 0x8000000, 1 << 28, 1 << 29, 1 << 30):
         assert run(machine, clone, 17 | namespace) == DENIED
         assert run(machine, clone, threads | namespace) == DENIED
     assert run(machine, 435) == "ENOSYS"  # C libraries then take clone
     if machine == "x86_64":
-        assert run(machine, 57) == run(machine, 58) == ALLOWED
+        assert run(machine, 57) == run(machine, 58) == ASKED
 
 
 @pytest.mark.parametrize(("machine", "pair"), [("x86_64", 53), ("aarch64", 199)])
 def test_pairs_of_sockets(machine: str, pair: int) -> None:
     """P-35: a pair of streams leads nowhere else; datagrams could be sent to anybody."""
     close_on_exec = 0o2000000
-    assert run(machine, pair, 1, 1 | close_on_exec) == ALLOWED
+    assert run(machine, pair, 1, 1 | close_on_exec) == ASKED  # what waits in it is counted
+    assert shared_memory(machine, pair, 1, 7) == 1 << 20
     assert run(machine, pair, 1, 2) == DENIED
     assert run(machine, pair, 1, 5) == DENIED
     assert run(machine, pair, 2, 1) == DENIED
@@ -123,10 +123,24 @@ def test_signals_by_files(machine: str, fcntl: int) -> None:
         assert run(machine, fcntl, 1, command, 77) == ALLOWED
 
 
+@pytest.mark.parametrize(("machine", "mmap", "memfd"), [("x86_64", 9, 319), ("aarch64", 222, 279)])
+def test_memory_to_share(machine: str, mmap: int, memfd: int) -> None:
+    """P-35: what is not a process's memory is asked about, with its size; all other is free."""
+    private, shared, validated, anonymous, reserved = 2, 1, 3, 0x20, 0x4000
+    for flags in (private, shared, validated, private | anonymous, private | anonymous | reserved):
+        assert run(machine, mmap, 0, 5000, 3, flags) == ALLOWED
+    for flags in (shared | anonymous, validated | anonymous, shared | anonymous | reserved):
+        assert run(machine, mmap, 0, 5000, 3, flags) == ASKED
+    assert run(machine, memfd, 0, 0) == ASKED
+    assert shared_memory(machine, mmap, 5000, 7) == 5000
+    assert shared_memory(machine, memfd, 0, 7) == 7
+    assert shared_memory(machine, 56, 0, 7) is None
+
+
 def test_other_numbers() -> None:
     """P-35: calls by the numbers of another architecture are denied."""
     assert run("x86_64", 3, architecture=0x40000003) == DENIED  # 32 bits
     assert run("x86_64", 0x40000000) == DENIED  # x32
     assert run("aarch64", 3, architecture=0x40000028) == DENIED
     with pytest.raises(KeyError):
-        filter_program("riscv64", [])
+        filter_program("riscv64", [], asks_supervisor=True)

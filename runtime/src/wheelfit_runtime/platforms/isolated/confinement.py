@@ -9,6 +9,7 @@ Imported by ``plugin_child.py``, which runs on other interpreters: CPython 3.9 a
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import stat
@@ -17,10 +18,10 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 PROCESSES = 64
-"""How many processes of a plugin may run at a time."""
+"""How many processes a plugin may start."""
 _THREADS = 512  # of all processes together; libraries start one for each processor
 _FILE_SIZE = 16 << 20
 _FOLDER_SIZE = 64 << 20
@@ -286,30 +287,88 @@ def _names(folder: str) -> Sequence[str]:
         return ()
 
 
-def restrict_calls(protected: Iterable[int]) -> list[str]:
+def restrict_calls(protected: Iterable[int], hand_over: Callable[[int], None]) -> list[str]:
     """Refuse system calls that detection does not need.
 
     They fail as for lack of permission, so that a plugin sees an ordinary error. Starting a program
-    is allowed, since vendors' tools are programs; the same limits hold for it.
+    is allowed, since vendors' tools are programs; the same limits hold for it. The kernel asks the
+    supervisor (see `read_request`) before it starts a process, or creates shared memory, which no
+    limit counts. So neither can grow faster than the supervisor can end the processes.
 
     :param protected: processes that may get no signal; signals to their groups, or to all
         processes, are refused too.
+    :param hand_over: gives the supervisor the descriptor by which the kernel asks.
     :raises Refused: the kernel has no filters, or the architecture is not known.
     """
     from system_calls import filter_program  # type: ignore[import-not-found]
 
     # A 32-bit interpreter on a 64-bit kernel makes other calls.
     machine = os.uname().machine if sys.maxsize > 2**32 else "32 bits"
+    counted = []
     try:
-        program = filter_program(machine, protected)
+        program = filter_program(machine, protected, asks_supervisor=True)
     except KeyError:
         raise Refused("not known for this architecture") from None
-    steps = ctypes.create_string_buffer(program)
-    header = struct.pack("@HP", len(program) // 8, ctypes.addressof(steps))
-    number = {"x86_64": 317, "aarch64": 277}[machine]
-    _system_call(number, 1, 0, ctypes.create_string_buffer(header))  # SECCOMP_SET_MODE_FILTER
+    try:
+        if not _can_continue_calls():
+            raise Refused("too old")  # noqa: TRY301 - as if the kernel had said so
+        listener = _install(program, 8)  # SECCOMP_FILTER_FLAG_NEW_LISTENER
+    except Refused:  # an older Linux, or a container whose runtime listens already
+        _install(filter_program(machine, protected, asks_supervisor=False), 0)
+    else:
+        hand_over(listener)
+        os.close(listener)
+        counted.append(f"no more than {PROCESSES} processes started (seccomp)")
     return [
+        *counted,
         "no network and no sockets (seccomp)",
         "no change of owner, mode, times or attributes of files (seccomp)",
         "no tracing of other processes, no mounts, no kernel interfaces (seccomp)",
     ]
+
+
+def _can_continue_calls() -> bool:
+    """Return whether the supervisor may let a call continue, as since Linux 5.5."""
+    parts = os.uname().release.split(".")[:2]
+    return len(parts) == 2 and all(map(str.isdigit, parts)) and [int(p) for p in parts] >= [5, 5]
+
+
+def _install(program: bytes, flags: int) -> int:
+    """Install a filter for this process and its descendants, for good.
+
+    :return: the descriptor by which the kernel asks, if the flags request one.
+    """
+    steps = ctypes.create_string_buffer(program)
+    header = struct.pack("@HP", len(program) // 8, ctypes.addressof(steps))
+    number = {"x86_64": 317, "aarch64": 277}[os.uname().machine]
+    buffer = ctypes.create_string_buffer(header)
+    return _system_call(number, 1, flags, buffer)  # SECCOMP_SET_MODE_FILTER
+
+
+def read_request(listener: int) -> tuple[bytes, int | None] | None:
+    """Read a request of the kernel: its id, and the bytes of memory to share.
+
+    :return: None if the calling process was killed meanwhile. If the request is to start a process,
+        only the bytes are None.
+    """
+    import fcntl  # not on Windows
+
+    from system_calls import shared_memory
+
+    request = bytearray(80)
+    try:
+        fcntl.ioctl(listener, 0xC0502100, request)  # SECCOMP_IOCTL_NOTIF_RECV
+    except OSError:
+        return None
+    (call,) = struct.unpack_from("=i", request, 16)
+    (length,) = struct.unpack_from("=Q", request, 40)
+    return bytes(request[:8]), shared_memory(os.uname().machine, call, length, _FILE_SIZE)
+
+
+def continue_call(listener: int, request_id: bytes) -> None:
+    """Continue the system call of a request of the kernel."""
+    import fcntl  # not on Windows
+
+    with contextlib.suppress(OSError):  # the calling process was killed meanwhile
+        answer = bytearray(request_id + struct.pack("=qiI", 0, 0, 1))  # 1: the call goes on
+        fcntl.ioctl(listener, 0xC0182101, answer)  # SECCOMP_IOCTL_NOTIF_SEND

@@ -112,10 +112,13 @@ class Namespaces:
         """The limits that could not be enforced, each with the reason."""
 
 
-def confine(order: PluginOrder, kernel: Any, namespaces: Namespaces) -> None:
+def confine(
+    order: PluginOrder, kernel: Any, namespaces: Namespaces, hand_over: Callable[[int], None]
+) -> None:
     """Confine this process for good and report the enforced limits (P-35).
 
     :param kernel: the module `confinement`.
+    :param hand_over: called with the descriptor on which the kernel reports new processes.
     """
     confined, unconfined = [*namespaces.confined], [*namespaces.unconfined]
 
@@ -137,13 +140,18 @@ def confine(order: PluginOrder, kernel: Any, namespaces: Namespaces) -> None:
             "it may read and write what you may (no Landlock)",
         )
         attempt(
-            lambda: kernel.restrict_calls(protected),
+            lambda: kernel.restrict_calls(protected, hand_over),
             "it may make all system calls (no seccomp)",
         )
         if not namespaces.of_processes and not any("(Landlock)" in words for words in confined):
             unconfined.append(
                 "it may look into your other processes and change them, wheelfit included "
                 "(neither namespaces nor Landlock)"
+            )
+        if not any("processes started" in words for words in confined):
+            unconfined.append(
+                f"it is seen only now and then if it starts over {kernel.PROCESSES}, and memory "
+                "that it shares and maps nowhere is not counted"
             )
     else:
         unconfined.append(
@@ -180,19 +188,45 @@ def supervise(order: PluginOrder, kernel: Any) -> None:
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    handover = _Handover()
     namespaces = Namespaces()
-    inside = _start_in_namespaces(order, kernel, namespaces) if linux else None
-    first = inside or _start_without_namespaces(order, kernel, namespaces)
+    inside = _start_in_namespaces(order, kernel, namespaces, handover) if linux else None
+    first = inside or _start_without_namespaces(order, kernel, namespaces, handover)
     if linux:
         with contextlib.suppress(kernel.Refused):
             kernel.hide_memory()
     os.close(order.answer)
-    why, status = _watch(order, kernel, first, woken)
+    why, status = _watch(order, kernel, handover, first, woken)
     _end_all(first)
     if why is not None:
         order.report(why=why)
     elif status is not None and inside is None:
         order.report(ended=_ending(status))
+
+
+class _Handover:
+    """The handover of a descriptor from the plugin process to the supervisor."""
+
+    def __init__(self) -> None:
+        import _socket  # socket takes longer to load than everything else here
+
+        self._kind = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS)
+        self.ours, self.theirs = _socket.socketpair()
+
+    def send(self, descriptor: int) -> None:
+        """Send a descriptor; called in the plugin process."""
+        data = descriptor.to_bytes(4, sys.byteorder)
+        self.theirs.sendmsg([b"."], [(*self._kind, data)])
+
+    def close(self) -> None:
+        """Close both ends, which the plugin must not have."""
+        self.ours.close()
+        self.theirs.close()
+
+    def receive(self) -> int:
+        """Return the descriptor; -1: there is none. Called in the supervisor."""
+        _, parts, _, _ = self.ours.recvmsg(1, 64)
+        return int.from_bytes(parts[0][2][:4], sys.byteorder) if parts else -1
 
 
 def _ending(status: int) -> dict[str, int]:
@@ -201,7 +235,9 @@ def _ending(status: int) -> dict[str, int]:
     return {"status": os.WEXITSTATUS(status)}
 
 
-def _start_without_namespaces(order: PluginOrder, kernel: Any, namespaces: Namespaces) -> int:
+def _start_without_namespaces(
+    order: PluginOrder, kernel: Any, namespaces: Namespaces, handover: _Handover
+) -> int:
     supervisor = os.getpid()
     pid = os.fork()
     if pid == 0:
@@ -210,21 +246,24 @@ def _start_without_namespaces(order: PluginOrder, kernel: Any, namespaces: Names
             os.setpgid(0, 0)
             if sys.platform == "linux":
                 kernel.die_with_parent(supervisor)
-            confine(order, kernel, namespaces)
+            confine(order, kernel, namespaces, handover.send)
+            handover.close()
         except BaseException:  # noqa: BLE001 - no process may go on into the other's work
             os._exit(70)
         plugin_process(order)
     return pid
 
 
-def _start_in_namespaces(order: PluginOrder, kernel: Any, namespaces: Namespaces) -> int | None:
+def _start_in_namespaces(
+    order: PluginOrder, kernel: Any, namespaces: Namespaces, handover: _Handover
+) -> int | None:
     """Start the plugin process in namespaces; None where there are none."""
     ready, notify = os.pipe()
     pid = -1
     try:
         pid, namespaces.of_users = kernel.clone_into_namespaces(os.geteuid(), os.getegid())
         if pid == 0:
-            _run_first_process(order, kernel, namespaces, notify)
+            _run_first_process(order, kernel, namespaces, handover, notify)
         os.close(notify)
         answer = os.read(ready, 200).decode("utf-8", "replace")
     except BaseException as error:  # noqa: BLE001 - as above
@@ -244,7 +283,7 @@ def _start_in_namespaces(order: PluginOrder, kernel: Any, namespaces: Namespaces
 
 
 def _run_first_process(
-    order: PluginOrder, kernel: Any, namespaces: Namespaces, notify: int
+    order: PluginOrder, kernel: Any, namespaces: Namespaces, handover: _Handover, notify: int
 ) -> NoReturn:
     """Run as the first process of the namespaces, and end them after the plugin process."""
     _no_signals()
@@ -262,7 +301,8 @@ def _run_first_process(
     if plugin == 0:
         try:
             kernel.die_with_parent(1)
-            confine(order, kernel, namespaces)
+            confine(order, kernel, namespaces, handover.send)
+            handover.close()
             os.close(notify)
         except BaseException:  # noqa: BLE001 - as above
             os._exit(70)
@@ -270,6 +310,7 @@ def _run_first_process(
     os.write(notify, _STARTED.encode())
     os.close(notify)
     os.close(order.answer)
+    handover.close()
     with contextlib.suppress(kernel.Refused):
         kernel.hide_memory()
     while True:
@@ -285,15 +326,17 @@ def _no_signals() -> None:
 
 
 def _watch(
-    order: PluginOrder, kernel: Any, first: int, woken: int
+    order: PluginOrder, kernel: Any, handover: _Handover, first: int, woken: int
 ) -> tuple[str | None, int | None]:
     """Wait until the plugin process ends or must be ended; return why, and its status."""
     import select
 
     until = time.monotonic() + order.deadline + 1
     poll = select.poll()
-    for source in (order.leash, woken):
+    for source in (order.leash, woken, handover.ours.fileno()):
         poll.register(source, select.POLLIN)
+    listener = -1
+    started = shared = 0
     last_look = 0.0
     while True:
         ready = dict(poll.poll(1000 * _INTERVAL))
@@ -302,6 +345,25 @@ def _watch(
             return "late", None
         if woken in ready:
             os.read(woken, 4096)
+        if handover.ours.fileno() in ready:
+            poll.unregister(handover.ours)
+            listener = handover.receive()
+            if listener >= 0:
+                poll.register(listener, select.POLLIN)
+        if ready.get(listener, 0) & select.POLLIN:
+            request = kernel.read_request(listener)
+            if request is not None:
+                request_id, length = request
+                started += length is None
+                shared += length or 0
+                if started > kernel.PROCESSES:  # the calling process waits until it is killed
+                    return "processes", None
+                if shared > order.memory:
+                    return "memory", None
+                kernel.continue_call(listener, request_id)
+        elif listener in ready:  # no process is left that could ask
+            poll.unregister(listener)
+            listener = -1
         pid, status = os.waitpid(first, os.WNOHANG)
         if pid:
             return None, status

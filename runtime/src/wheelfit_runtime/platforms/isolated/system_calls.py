@@ -70,36 +70,58 @@ _OWNERS = {8, 10, 15}  # F_SETOWN, F_SETSIG and F_SETOWN_EX: the signals that a 
 _FCNTL = (72, 25)
 _CLONE3 = 435
 _SOCKETPAIR = (53, 199)
+_PAIR = 1 << 20  # bytes that may wait in a pair of sockets, which the kernel charges to no process
+
+_STARTS = {"fork": (57, None), "vfork": (58, None)}
+_MMAP, _MEMFD = (9, 222), (319, 279)
+_SHARED, _ANONYMOUS = 0x01, 0x20
+_CLONE_THREAD = 0x10000
 
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 _X32 = 0x40000000
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
-_ALLOWED, _FAILS = 0x7FFF0000, 0x00050000
+_ALLOWED, _ASKED, _FAILS = 0x7FFF0000, 0x7FC00000, 0x00050000
 _DENIED = _FAILS | errno.EPERM
 
 
-def filter_program(machine: str, protected: Iterable[int]) -> bytes:
+def filter_program(machine: str, protected: Iterable[int], *, asks_supervisor: bool) -> bytes:
     """Return the steps of the program, 8 bytes each.
 
     Calls that detection does not need fail as for lack of permission.
 
     :param protected: processes that may get no signal; signals to their groups, or to all
         processes, are refused too.
+    :param asks_supervisor: whether the kernel asks the supervisor before a process is started, or
+        memory is made that no process is charged with.
     :raises KeyError: the machine is not known.
     """
     column, architecture = _MACHINES[machine]
-    steps = _Filter(architecture, column, tuple(protected)).assemble()
+    counted = _ASKED if asks_supervisor else _ALLOWED
+    steps = _Filter(architecture, column, tuple(protected), counted).assemble()
     return b"".join(struct.pack("=HBBI", *step) for step in steps)
+
+
+def shared_memory(machine: str, call: int, length: int, most: int) -> int | None:
+    """Return the shared memory a call would get; None: it starts a process.
+
+    :param most: bytes that a file may have.
+    """
+    column, _ = _MACHINES[machine]
+    shared = {_MMAP[column]: length, _MEMFD[column]: most, _SOCKETPAIR[column]: _PAIR}
+    return shared.get(call)
 
 
 class _Filter:
     """The filter program: each test falls through to the next one."""
 
-    def __init__(self, architecture: int, column: int, protected: Sequence[int]) -> None:
+    def __init__(
+        self, architecture: int, column: int, protected: Sequence[int], counted: int
+    ) -> None:
         self._architecture = architecture
         self._column = column
         self._protected = protected
+        self._counted = counted
         self._steps: list[tuple[int, int, int, int]] = []
 
     def assemble(self) -> list[tuple[int, int, int, int]]:
@@ -124,9 +146,26 @@ class _Filter:
                 (_LOAD, 0, 0, _ARGUMENTS),
                 (_ANY_BIT, 0, 1, namespaces),
                 (_RETURN, 0, 0, _DENIED),
+                (_ANY_BIT, 0, 1, _CLONE_THREAD),
+                (_RETURN, 0, 0, _ALLOWED),
+                (_RETURN, 0, 0, self._counted),
+            ],
+        )
+        for numbers in _STARTS.values():
+            self._on(numbers[self._column], [(_RETURN, 0, 0, self._counted)])
+        # Memory that processes can share stays until the last one releases it, mapped or not, and
+        # is then charged to no process.
+        self._on(
+            _MMAP[self._column],
+            [
+                (_LOAD, 0, 0, _ARGUMENTS + 24),
+                (_ANY_BIT, 0, 2, _ANONYMOUS),
+                (_ANY_BIT, 0, 1, _SHARED),
+                (_RETURN, 0, 0, self._counted),
                 (_RETURN, 0, 0, _ALLOWED),
             ],
         )
+        self._on(_MEMFD[self._column], [(_RETURN, 0, 0, self._counted)])
         owners: list[tuple[int, int, int, int]] = [(_LOAD, 0, 0, _ARGUMENTS + 8)]
         for command in sorted(_OWNERS):
             owners += [(_EQUAL, 0, 1, command), (_RETURN, 0, 0, _DENIED)]
@@ -140,7 +179,7 @@ class _Filter:
                 (_LOAD, 0, 0, _ARGUMENTS + 8),
                 (_AND, 0, 0, 0xF),
                 (_EQUAL, 0, 1, 1),  # SOCK_STREAM
-                (_RETURN, 0, 0, _ALLOWED),
+                (_RETURN, 0, 0, self._counted),
                 (_RETURN, 0, 0, _DENIED),
             ],
         )
