@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from wheelfit.core.toml_edits import create, remove_key
+from wheelfit.core.toml_edits import create, key_in_toml, remove_key, text_in_toml
 
 PATH = ("tool", "uv", "sources", "old")
 HEAD = "# mine\n[project]\nname = 'demo'\n"
@@ -76,3 +76,12 @@ def test_at_the_end() -> None:
 def test_a_list_in_an_inline_table(before: str, after: str) -> None:
     """A new list has the spaces of the braces around it."""
     assert create(before, ("a", "c"), "d", after="a") == after
+
+
+@pytest.mark.parametrize(
+    "text", ["plain", 'a "quote"', "back\\slash", "tab\t", "\x00\x1f\x7f", "é"]
+)
+def test_strings(text: str) -> None:
+    """Any text is a valid string or key of TOML."""
+    document = f"{key_in_toml(text)} = {text_in_toml(text)}"
+    assert tomllib.loads(document) == {text: text}

@@ -113,6 +113,12 @@ def test_strange_names() -> None:
     assert marker is not None
     assert parse_marker(marker).evaluate(odd)
     assert not parse_marker(marker).evaluate(other.target.environment)
+    linux, macos = environments_for(["linux-x86_64", "macos-arm64"], PYTHONS[:1])
+    writer = MarkerWriter([linux, macos, strange])
+    marker = writer.marker({place(one): frozenset[str]() for one in (linux, macos)})
+    assert marker is not None
+    assert marker.startswith('sys_platform != "plan\'s 9"')
+    assert not parse_marker(marker).evaluate(odd)
 
 
 @pytest.mark.parametrize(

@@ -269,7 +269,7 @@ def read_uv_settings(path: Path) -> Layer:
     :raises InvalidConfiguration: it cannot be read, or has two indexes of one name.
     """
     data, _ = _read(path, must_exist=False)
-    if b"tool.uv" not in data:
+    if b"uv" not in data:
         return Layer(PROJECT, "")
     from wheelfit.cli.options.file_tables import INDEXES, read_pin
     from wheelfit.cli.options.settings import SETTINGS
@@ -436,9 +436,7 @@ def _not_allowed(setting: Option, name: str, place: ValuePlace) -> InvalidConfig
 
 def value_in_toml(value: object) -> str:
     """Return a value of a setting as TOML, on one line."""
-    import json
-
-    from wheelfit.core.toml_edits import key_in_toml
+    from wheelfit.core.toml_edits import key_in_toml, text_in_toml
 
     if isinstance(value, bool):
         return str(value).lower()
@@ -448,7 +446,7 @@ def value_in_toml(value: object) -> str:
         pairs = (f"{key_in_toml(key)} = {value_in_toml(element)}" for key, element in value.items())
         return f"{{{', '.join(pairs)}}}"
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
+        return text_in_toml(value)
     return str(value).removesuffix(".0")
 
 

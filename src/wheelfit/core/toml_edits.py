@@ -300,9 +300,14 @@ def _quoted(text: str, neighbours: Sequence[str]) -> str:
     is_literal = bool(neighbours) and all(neighbour.startswith("'") for neighbour in neighbours)
     if "'" not in text and (is_literal or '"' in text):
         return f"'{text}'"
-    return json.dumps(text, ensure_ascii=False)
+    return text_in_toml(text)
+
+
+def text_in_toml(text: str) -> str:
+    """Return a string as TOML, which forbids DEL where JSON does not."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def key_in_toml(text: str) -> str:
     """Return a key as TOML, in quotes where it needs them."""
-    return text if _BARE.fullmatch(text) else json.dumps(text)
+    return text if _BARE.fullmatch(text) else text_in_toml(text)

@@ -109,7 +109,7 @@ class MarkerWriter:
                 names = [_PLATFORM_VARIABLES[index] for index in indexes]
                 if count == 1 and len(other_values) < len(values):
                     return _conjunction(
-                        [f"{names[0]} != '{value}'" for (value,) in sorted(other_values)]
+                        _comparison(names[0], "!=", value) for (value,) in sorted(other_values)
                     )
                 return _disjunction(
                     _conjunction(_equalities(names, value)) for value in sorted(values)
@@ -161,8 +161,12 @@ def _equalities(variables: Iterable[str], values: Iterable[str]) -> list[str]:
 
 
 def _equality(variable: str, value: str) -> str:
+    return _comparison(variable, "==", value)
+
+
+def _comparison(variable: str, operator: str, value: str) -> str:
     quote = '"' if "'" in value else "'"  # a host file may call a platform anything
-    return f"{variable} == {quote}{value}{quote}"
+    return f"{variable} {operator} {quote}{value}{quote}"
 
 
 def _conjunction(terms: Iterable[str]) -> str:

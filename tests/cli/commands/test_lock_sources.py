@@ -447,15 +447,22 @@ class TestTables:
             ('exclude-dependencies = ["other"]', {"member": "9.0"}),
         ],
     )
+    @pytest.mark.parametrize(("table", "prefix"), [("tool.uv", ""), ("tool", "uv.")])
     def test_lists_of_uv(
-        self, setup: Workplace, project: Path, line: str, versions: dict[str, str]
+        self,
+        setup: Workplace,
+        project: Path,
+        line: str,
+        versions: dict[str, str],
+        table: str,
+        prefix: str,
     ) -> None:
         """Constraints, overrides and exclusions for uv have the same meaning."""
         build_wheel(setup.wheels, "member", "1.0", requires=["other"])
         build_wheel(setup.wheels, "member", "9.0", requires=["other"])
         for version in ("1.0", "2.0"):
             build_wheel(setup.wheels, "other", version)
-        self.write(project, line, table="tool.uv")
+        self.write(project, line and prefix + line, table=table)
         setup.lock("--python-version", "3.11")
         packages = tomllib.loads(setup.path.read_text())["packages"]
         assert {package["name"]: package["version"] for package in packages} == versions
