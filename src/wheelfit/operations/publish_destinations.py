@@ -344,9 +344,8 @@ def _upload_index(
         reporter.detail(f"the login is that of {login_source}")
     session_url = _session_endpoint(request.session_url, clean)
     if base is not None:
-        return UploadIndex(
-            f"{base}/legacy/", f"{base}/simple/", base, login, settings, tls, session_url
-        )
+        check_url = split_userinfo(request.check_url or f"{base}/simple/")[0]
+        return UploadIndex(f"{base}/legacy/", check_url, base, login, settings, tls, session_url)
     check_url = request.check_url or _INDEX_URLS.get(host) or f"{_without_ending(clean)}/simple/"
     if not request.check_url and host not in _INDEX_URLS:
         reporter.detail(f"published files are looked up at {redact(check_url)}")

@@ -23,7 +23,7 @@ from server.generate.folders import DOCUMENT, Site, build_release
 
 from wheelfit.core.filename import parse_index_file_name
 from wheelfit.core.metadata import check_document
-from wheelfit.errors import EnvironmentBusy
+from wheelfit.errors import EnvironmentBusy, LinkRefused
 from wheelfit.server.generate import collection
 from wheelfit.server.generate.targets import FolderTarget
 from wheelfit.testing.wheels import add_member, build_wheel, release_document
@@ -496,6 +496,20 @@ def test_reproducible_pages(
     # What an earlier run left behind is not a page.
     pages = [{k: v for k, v in one.items() if k.endswith(("html", "index.json"))} for one in trees]
     assert pages[0] == pages[1]
+
+
+def test_linked_page(tmp_path: Path) -> None:
+    """A link in the target is refused, not followed, and not taken for a missing file."""
+    (tmp_path / "secret").write_text("secret")
+    folder = tmp_path / "index"
+    (folder / "simple").mkdir(parents=True)
+    (folder / "simple" / "index.html").symlink_to(tmp_path / "secret")
+    target = FolderTarget(folder)
+    with pytest.raises(LinkRefused):
+        target.read("simple/index.html")
+    with pytest.raises(LinkRefused):
+        target.fetch("simple/index.html", tmp_path / "copy")
+    assert not target.fetch("../secret", tmp_path / "copy")
 
 
 def test_unreadable_page(tmp_path: Path) -> None:

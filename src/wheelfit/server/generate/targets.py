@@ -170,6 +170,12 @@ class FolderTarget:
             raise ValueError("the target is not locked")
         return self._locked_folder
 
+    def _opened(self) -> AbstractContextManager[RootedFolder]:
+        """Return the folder, opened to read it; a locked one stays open."""
+        if self._locked_folder is not None:
+            return nullcontext(self._locked_folder)
+        return RootedFolder(self._folder)
+
     def page_lock(self) -> AbstractContextManager[None]:
         """Return a context without effect: the folder is locked already."""
         return nullcontext()
@@ -180,23 +186,33 @@ class FolderTarget:
         :raises LinkRefused: it or a folder above it is a link.
         """
         try:
-            if self._locked_folder is not None:
-                return self._locked_folder.read(path, _MAX_PAGE_SIZE)
-            with RootedFolder(self._folder) as root:
+            with self._opened() as root:
                 return root.read(path, _MAX_PAGE_SIZE)
+        except LinkRefused:
+            raise
         except (FileNotFoundError, NotADirectoryError, ValueError):
             return None  # also for a path that leads out of the folder
         except OSError as error:
             raise unreadable_file(self._folder / path, error) from error
 
     def fetch(self, path: str, destination: Path) -> bool:
-        """Copy a file of any size out of the folder; return False if it does not exist."""
+        """Copy a file of any size out of the folder; return False if it does not exist.
+
+        :raises LinkRefused: it or a folder above it is a link.
+        """
         import shutil
 
         try:
-            shutil.copyfile(self._folder / path, destination)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
+            with (
+                self._opened() as root,
+                open(root.open(path), "rb") as file,  # noqa: PTH123 - by its handle
+                destination.open("wb") as copy,
+            ):
+                shutil.copyfileobj(file, copy)
+        except LinkRefused:
+            raise
+        except (FileNotFoundError, NotADirectoryError, ValueError):
+            return False  # also for a path that leads out of the folder
         except OSError as error:
             message = f"the file cannot be copied: {os_reason(error)}"
             raise FileProblem(message, where=str(self._folder / path)) from error
