@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-
-from wheelfit_runtime import wording
 from wheelfit_runtime.wording import count_of, listed
 
 
@@ -26,8 +23,3 @@ def test_counts() -> None:
         "2 wheels",
     ]
     assert count_of(2, "library", "libraries") == "2 libraries"
-
-
-def test_examples() -> None:
-    """The examples of the documentation are true."""
-    assert doctest.testmod(wording).failed == 0

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import doctest
-
 import pytest
 
-from wheelfit.core import durations
 from wheelfit.core.durations import parse_duration
 
 
@@ -26,8 +23,3 @@ def test_invalid_durations(text: str) -> None:
     """A number without a unit is refused as ambiguous."""
     with pytest.raises(ValueError, match="is not a span of time"):
         parse_duration(text)
-
-
-def test_examples() -> None:
-    """The examples of the documentation are valid."""
-    assert doctest.testmod(durations).failed == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import re
 from pathlib import Path
 
@@ -275,8 +274,3 @@ def test_the_reference_has_every_row() -> None:
                 expected.add(f"{row.compact_prefix}{version.replace('.', '')}")
             assert spellings[f"{row.name}{version}"] == expected
     assert f"Data of {shorthands.DATA_VERSION}." in text
-
-
-def test_examples() -> None:
-    """The examples in the docstrings are true."""
-    assert doctest.testmod(shorthands).failed == 0

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import doctest
-
 import pytest
 
-from wheelfit.core import sizes
 from wheelfit.core.sizes import parse_size, size_in_words
 
 
@@ -66,8 +63,3 @@ def test_no_sizes(text: str) -> None:
 def test_what_is_written_can_be_read(count: int) -> None:
     """A size in words is a size again, to the precision that it shows."""
     assert abs(parse_size(size_in_words(count)) - count) <= count * 0.05
-
-
-def test_examples() -> None:
-    """The examples in the docstrings are true."""
-    assert doctest.testmod(sizes).failed == 0

@@ -87,6 +87,11 @@ def test_folders_above(environment: Environment, home: Path, pin: Callable[..., 
     with raises_code("file-conflict", match=r"demo/y\.py belongs to no installed distribution"):
         conflict()
     (site / "demo/y.py").unlink()
+    (site / "demo/y.py").mkdir()
+    looking = FolderScan()
+    with raises_code("file-conflict", match=r"demo/y\.py is a folder"):
+        conflict()
+    (site / "demo/y.py").rmdir()
     (site / "demo/deep").write_text("mine\n")
     looking = FolderScan()
     with raises_code("file-conflict", match=r"demo/deep belongs to no installed distribution"):

@@ -35,9 +35,10 @@ def install_command(unmet: Sequence[UnmetRequirement], uv: str | None) -> list[s
     return [sys.executable, "-P", "-m", "pip", "install", *options]
 
 
-def _has_pip() -> bool:
+def _has_pip(environ: Mapping[str, str]) -> bool:
     command = [sys.executable, "-P", "-m", "pip", "--version"]
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+    done = subprocess.run(command, capture_output=True, check=False, env=dict(environ))
+    return done.returncode == 0
 
 
 def repair(
@@ -53,7 +54,7 @@ def repair(
         the installer.
     """
     uv = None
-    if not _has_pip():
+    if not _has_pip(environ):
         uv = shutil.which("uv", path=environ.get("PATH", os.defpath))
         if uv is None:
             report(f"running {sys.executable} -m ensurepip")

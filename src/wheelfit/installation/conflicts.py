@@ -171,7 +171,7 @@ def _refuse(conflicts: list[_Conflict], where: str) -> None:
     remedy = (
         "move it away, or overwrite files that no package owns with --replace-files"
         if all(conflict.is_unowned for conflict in conflicts)
-        else "uninstall the package that owns the file, or move the file away"
+        else "uninstall the package that owns it, or move it away"
     )
     raise IntegrityError(
         f"{lines[0]}, and this wheel would overwrite it",
@@ -325,10 +325,11 @@ class _ExistingFiles:
         """Return the conflict with an existing path; None: it may be replaced."""
         if owner := self._owners.get(self._real.of(obstacle)):
             return _Conflict(f"{obstacle} belongs to {owner}")
-        is_unowned = not is_real_folder(obstacle)
-        if self._replace and is_unowned:
+        if is_real_folder(obstacle):
+            return _Conflict(f"{obstacle} is a folder")
+        if self._replace:
             return None
-        return _Conflict(f"{obstacle} belongs to no installed distribution", is_unowned)
+        return _Conflict(f"{obstacle} belongs to no installed distribution", is_unowned=True)
 
     def leaves(self, folder: str, root: str) -> bool:
         """Return whether a folder below a root leads out of it through a link (CVE-2026-34591)."""

@@ -262,6 +262,6 @@ def _has_wheel(candidates: Candidates, member: FamilyMember) -> bool:
     return listing is not None and any(
         wheel.rejection is None and not wheel.is_yanked
         for version, release in listing.releases.items()
-        if member.versions.contains(version)
+        if member.versions.contains(version, prereleases=True)
         for wheel in release.wheels
     )

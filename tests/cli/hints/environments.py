@@ -98,7 +98,7 @@ def file_conflict(scene: Scene) -> None:
     build_wheel(scene.wheels, "twin", "1.0", files={"some/__init__.py": "twin"})
     build_wheel(scene.wheels, "first", "1.0", files={"some/__init__.py": "first"})
     scene.install("first")
-    scene.refuses("file-conflict", "twin", advised="uninstall the package that owns the file")
+    scene.refuses("file-conflict", "twin", advised="uninstall the package that owns it")
     scene.run("uninstall", "--target", scene.target, "first")
     scene.install("twin")
 

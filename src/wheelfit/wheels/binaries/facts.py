@@ -129,7 +129,7 @@ class InstructionUse(Struct, frozen=True):
             "at_start": dict(self.at_start),
             "sse": self.sse,
             "avx": self.avx,
-            "detects-processor": self.detects_processor,
+            "detects_processor": self.detects_processor,
         }
 
 
