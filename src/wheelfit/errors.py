@@ -87,12 +87,12 @@ class InvalidFilename(UserError, code="invalid-filename"):
     """Raised when a text is not a wheel filename (F-12 to F-16)."""
 
 
-_SHOWN = 200  # characters that are shown on either side of the caret
+_SHOWN_LENGTH = 200  # characters that are shown on either side of the caret
 
 
 def _with_caret(source: str, position: int) -> str:
     """Return a text, shortened around a position, with a caret below it."""
-    start, stop = max(0, position - _SHOWN), position + _SHOWN
+    start, stop = max(0, position - _SHOWN_LENGTH), position + _SHOWN_LENGTH
     before = "…" if start else ""
     after = "…" if stop < len(source) else ""
     line = f"{before}{source[start:stop]}{after}"

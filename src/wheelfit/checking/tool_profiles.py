@@ -318,7 +318,7 @@ def _with_profile_severity(finding: Finding, profiles: frozenset[Profile]) -> Fi
     if not enabled:
         return None
     severity = min(enabled, key=list(Severity).index)  # the highest comes first in `Severity`
-    has_own_severity = finding.severity is not declared  # another one than its check: it keeps it
+    has_own_severity = finding.severity is not declared  # which it keeps
     if has_own_severity or severity is declared:
         return finding
     return finding._replace(severity=severity)

@@ -192,7 +192,7 @@ _LOG_FORMAT_VARIABLE = "WHEELFIT_SERVER_LOG_FORMAT"
 
 
 def _lenient_output(words: Sequence[str]) -> Output:
-    """Return the output that arguments ask for, which may be wrong."""
+    """Return the output for arguments that may be invalid."""
     from wheelfit.cli.output import Output
 
     options = words[: words.index("--")] if "--" in words else words

@@ -345,7 +345,7 @@ def _build_time(namespace: str, values: Mapping[str, Any], findings: Findings) -
 def _old_build_time(
     namespace: str, provider: Provider, table_entries: object, findings: Findings
 ) -> BuildTimeProvider | None:
-    """Read the keys of old tables in place of ``build-requires`` (F-47)."""
+    """Return the build-time provider that an entry of an old table means; else None (F-47)."""
     # An entry whose plugin is not run on installation is a static provider for old layouts. Without
     # static values it has no features.
     if not isinstance(provider, StaticProvider) or provider.features:

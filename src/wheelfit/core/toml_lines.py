@@ -178,9 +178,9 @@ class _Walk:
                 steps = (*steps, self._counts[steps] - 1)
         return (*steps, *parts[-1:])
 
-    def _mark(self, steps: _Steps, known: int, line: int) -> None:
+    def _mark(self, steps: _Steps, known_length: int, line: int) -> None:
         """Record a line for a value and for the tables that its dotted key creates."""
-        for length in range(known + 1, len(steps) + 1):
+        for length in range(known_length + 1, len(steps) + 1):
             self.lines.setdefault(steps[:length], line)
 
     def _pair(self, table: _Steps) -> bool:

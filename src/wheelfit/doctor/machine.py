@@ -58,7 +58,7 @@ def detection_findings(
             detection.warnings if translated and detection.namespace == "x86_64" else ()
         )
         if detection.namespace == "nvidia" and detection.status is Status.NOTHING:
-            # It joins all warnings. If one of these findings has it, they get none of their own.
+            # It has all warnings, so a finding with this reason replaces one for each warning.
             reason = _reason(detection)
             has_no_driver = bool(files.pci_devices) and not files.has_driver
             has_no_libraries = files.has_driver and "missing" in reason

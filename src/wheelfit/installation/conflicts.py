@@ -258,8 +258,8 @@ class _ExistingFiles:
     ) -> Iterator[tuple[str, _Conflict | None]]:
         """Reserve the paths of the files in one folder.
 
-        Yields pairs: the name of a file whose path is taken, and the conflict; or None in its place
-        if the file there has the same content.
+        Yield the name of each file whose path is taken, with the conflict; with None if the file
+        there has the same content.
         """
         taken = self._reserved_files.setdefault(self._key(folder), {})
         wheel_above = self._file_above(self._key(folder))

@@ -56,11 +56,11 @@ def create_virtual_environment(executable: Path, folder: Path, environ: Mapping[
 
 @contextmanager
 def empty_folder(folder: Path, *, clear: bool) -> Iterator[Path | None]:
-    """Yield an empty folder for a new environment; if the block fails, restore the old state.
+    """Make an empty folder for a new environment; if the block fails, restore the old state.
 
     :param clear: whether an existing virtual environment is replaced. It is set aside until the
         block has succeeded.
-    :return: the path of the old environment during the block; None if there was none.
+    :return: the path that the old environment has during the block; None if there was none.
     :raises FileProblem: another file or folder exists, wheelfit runs from it, or it cannot be
         written.
     """

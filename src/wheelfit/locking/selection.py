@@ -381,7 +381,7 @@ class LockCandidates:
                 yield from map(choice.declared, choice.offered)
 
     def _walked(self, candidates: Candidates, only: Collection[NormalizedName] | None) -> _Walk:
-        """Return the walk, repeated without each wheel whose ABI dependency is not chosen (P-54).
+        """Walk the lock, and again without each wheel whose ABI dependency is not chosen (P-54).
 
         All roots are visited in any case: they may require extras of packages in ``only``.
         """

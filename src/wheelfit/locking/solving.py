@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 ApproveBuilds: TypeAlias = "Callable[[Callable[[], Resolution], Candidates], Resolution]"
 """A function that resolves by calling its first argument, and returns the resolution.
 
-As long as the requirements of a package to be built are unknown, it builds that, and calls again.
+If a package must be built to learn its requirements, it builds the package, and resolves again.
 """
 Versions = dict["NormalizedName", "Version"]
 """One version for each of some projects."""
@@ -337,8 +337,9 @@ class UniversalCandidates(Candidates):
     def core_metadata(self, wheel: Wheel) -> CoreMetadata:
         """Return the core metadata of a wheel.
 
-        Files with the same metadata hash on their pages are read once, others each (F-112). So is
-        a file for each label under which a bridge lists it: the bridge may add requirements to one.
+        It is read once for all files with one metadata hash on their pages, otherwise for each file
+        (F-112), and for each label under which a bridge lists a file: the bridge may add
+        requirements to one.
         """
         if wheel.is_from_source:
             return super().core_metadata(wheel)  # it may change once its backend may be run

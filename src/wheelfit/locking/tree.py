@@ -116,7 +116,8 @@ class Tree:
     def start_positions(self) -> tuple[int, ...]:
         """Return the positions of packages from which every package is reached.
 
-        First come the roots of the lock, then packages that no package reached so far needs.
+        First come the roots of the lock, then packages that no other one needs, then one of each
+        cycle that is left.
         """
         roots = [position for root in self.roots or () for position in root.positions]
         dependencies = self._dependencies()

@@ -289,7 +289,7 @@ def _folder(url: str) -> Path | None:
 
 @dataclass(slots=True)
 class _Profiles:
-    """The machines and shorthands by their names in URLs, which are never names of files."""
+    """The machines and shorthands by their names in URLs; no name is read as a path."""
 
     request: ProxiedRequest
     settings: SourceSettings
@@ -314,7 +314,7 @@ class _Profiles:
             while len(self._profiles) >= 256:
                 del self._profiles[next(iter(self._profiles))]  # the oldest
             self._profiles[name] = (now, profile)
-            # The first profile reported options and overrides; a silent reporter replaces its own.
+            # The first profile has reported options and overrides, so later ones report nothing.
             self.context = Context(self.context.environ)
             return profile
 

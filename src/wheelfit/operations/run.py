@@ -97,7 +97,7 @@ def _has_terminal() -> bool:
 
 
 def _cutoff(settings: SourceSettings) -> datetime | None:
-    """Return the upload time from which files of packages without their own cutoff are too new."""
+    """Return the default cutoff, the upload time from which files are too new; None without one."""
     default = settings.cooldown and settings.cooldown.default
     return default.at(datetime.now(UTC)) if default else None
 

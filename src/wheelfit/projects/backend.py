@@ -137,7 +137,7 @@ class Backend:
     """The build backend of one project.
 
     :param name: the name of the project in errors.
-    :param python: the interpreter that runs hooks; before, `requires` must be installed for it.
+    :param python: the interpreter that runs hooks; `requires` must be installed for it first.
     :param environ: all environment variables of the backend's processes.
     :param log: the file for the output of the backend.
     :param children: the processes to which those of the backend are added.

@@ -167,7 +167,7 @@ def with_requirement(
 def without_requirement(
     project: ProjectText, target: DependencyList, name: NormalizedName
 ) -> tuple[ProjectText, Sequence[ListChange]]:
-    """Return a project without the requirements with a name in one of its lists."""
+    """Return a project with every requirement on a name removed from one of its lists."""
     existing = project.find(target)
     changes: list[ListChange] = []
     while existing is not None:

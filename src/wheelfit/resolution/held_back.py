@@ -215,7 +215,7 @@ class HeldBackSearch:
             return "conflicts with the other packages"
         return self._project_that_would_be_older(name, alternative.versions)
 
-    def _conflict_reason(self, top: Step, name: NormalizedName) -> str:
+    def _conflict_reason(self, proof: Step, name: NormalizedName) -> str:
         """Return the reason why the newest release cannot be used, as a clause.
 
         Empty if the user's own requirement on another project is part of the reason.
@@ -223,7 +223,7 @@ class HeldBackSearch:
         from wheelfit.resolution.no_match import MatchExplanations
         from wheelfit.resolution.proof import StepKind, clause_of
 
-        facts = list(top.facts())
+        facts = list(proof.facts())
         user_facts = [
             fact for fact in facts if fact.kind in (StepKind.REQUESTED, StepKind.CONSTRAINED)
         ]

@@ -144,7 +144,7 @@ def _read(
 
 
 _MAX_DEPTH = 100
-"""The nesting depth of included files."""
+"""The maximum nesting depth of included files."""
 # A comment begins at the start of a line or after white space; a URL may contain "#".
 _COMMENT = pattern(r"(^|(?<!\s)\s++)#.*$")
 _VARIABLE = pattern(r"\$\{([A-Z0-9_]+)\}")

@@ -263,7 +263,7 @@ _FULL = VersionSet(_ALL)
 def is_pin(specifiers: SpecifierSet) -> bool:
     """Return whether a specifier set names one version with ``==`` or ``===`` (PEP 592).
 
-    :param specifiers: ``==1.*`` is not a pin.
+    ``==1.*`` is not a pin.
     """
     return any(
         specifier.operator == "==="

@@ -294,7 +294,7 @@ class _ResponseSender:
         )
         has_body = self._request.method != "HEAD" and response.status != 304
         if has_body and isinstance(response.body, tuple):
-            # A response may end only after its request; until then, an empty piece must follow.
+            # A response may end only after its request; if that is unread, an empty piece follows.
             is_last = body_reader.is_complete
             await self._send_piece(b"".join(response.body), is_last=is_last)
             if is_last:

@@ -199,7 +199,7 @@ class Inventory:
     # --- removing ------------------------------------------------------------------
 
     def remove(self, entry: InventoryEntry) -> bool:
-        """Remove an entry; returns False if another process is using it.
+        """Remove an entry; return False if another process is using it.
 
         :raises FileProblem: the folder cannot be changed.
         """
@@ -275,6 +275,8 @@ class Inventory:
 
 @dataclass(slots=True)
 class _Measured:
+    """The number and size of the files at a path."""
+
     files: int = 0
     size: int = 0
     linked: int = 0

@@ -279,7 +279,7 @@ class WheelArchive(ZipArchive):
         if label is None or data is None:
             return  # F-10: a document in a plain wheel is ignored
         try:
-            # The user of the document decides about unknown drafts.
+            # Readers of the document decide whether to accept unknown drafts.
             read_wheel_document(data, label, where=self.where, accept_unknown_drafts=True)
         except InvalidWheel as error:
             yield Fault("variant.json", error.message, "F-24")

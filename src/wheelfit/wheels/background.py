@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
-_WAITING = 8
+_MAX_WAITING = 8
 
 
 class BackgroundCalls(Generic[Item]):
     """Calls of a function for one item after the other, in another thread.
 
     Entering returns the function that hands over an item; it blocks while eight items are waiting.
-    Leaving waits for the last call, or, after an error, for the current one. After the failure of a
-    call no other call is made; it is raised by the next hand-over or at the end.
+    Leaving waits for the last call, or, after an error, for the current one. After a failed
+    call no other one is made, and its error is raised by the next hand-over or at the end.
 
     >>> lines = []
     >>> with BackgroundCalls(lines.append) as hand_over:
@@ -31,7 +31,7 @@ class BackgroundCalls(Generic[Item]):
 
     def __init__(self, function: Callable[[Item], object], name: str = "background") -> None:
         self._function = function
-        self._items: Queue[tuple[Item] | None] = Queue(_WAITING)
+        self._items: Queue[tuple[Item] | None] = Queue(_MAX_WAITING)
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 

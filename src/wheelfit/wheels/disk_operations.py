@@ -1,4 +1,4 @@
-"""Operations on files and folders by names, whatever the names are relative to."""
+"""Operations on files and folders by name; a subclass decides what names are relative to."""
 
 from __future__ import annotations
 

@@ -257,7 +257,7 @@ class _Unpacker:
         self._report(unreported)
 
     def _link(self, file: VerifiedFile, member: Member, row: RecordRow) -> bool:
-        """Link a file of another wheel; return False if the file was edited."""
+        """Link a file of another wheel; return False if that fails, or the file was edited."""
         target = self._tree + member.name
         try:
             os.link(file.path, target)

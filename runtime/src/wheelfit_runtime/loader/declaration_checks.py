@@ -22,10 +22,11 @@ _SCHEMA = 1
 _WORD = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_")
 _VALUE = _WORD | {"."}
 _MAX_WORD_LENGTH = 100
+_MAX_MODULE_PARTS = 21
 
 
 def checked(document: object) -> dict[str, Any]:
-    """Return the content of a file: an implementation, or a group if it has no such key.
+    """Return the content of a file: of an implementation if it has that key, else of a group.
 
     :raises InvalidDeclaration: it is not valid.
     """
@@ -134,7 +135,11 @@ def _is_name(text: str) -> bool:
 
 def _is_module(text: str) -> bool:
     parts = text.split(".")
-    return text.isascii() and len(parts) <= 21 and all(part.isidentifier() for part in parts)
+    return (
+        text.isascii()
+        and len(parts) <= _MAX_MODULE_PARTS
+        and all(part.isidentifier() for part in parts)
+    )
 
 
 def _is_line(text: str) -> bool:

@@ -10,7 +10,7 @@ from wheelfit_runtime.platforms import overrides, providers
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-_ANY = pattern(rf"{overrides.PREFIX}|[A-Z0-9]+_(VARIANT_)?PROVIDER_FORCE_")
+_GENERAL = pattern(rf"{overrides.PREFIX}|[A-Z0-9]+_(VARIANT_)?PROVIDER_FORCE_")
 
 
 def override_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -22,7 +22,7 @@ def override_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
         sorted(
             name
             for name in environ
-            if _ANY.match(name) or name in further_names or name.startswith(further_prefixes)
+            if _GENERAL.match(name) or name in further_names or name.startswith(further_prefixes)
         )
     )
 

@@ -1,4 +1,4 @@
-"""Bounds on the releases of a library from symbols (B-61)."""
+"""Version bounds on a library, from the symbols that a consumer uses of it (B-61)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseSymbols:
-    """The symbols of a consumer that one release of a library has."""
+    """The symbols that a consumer needs and one release of a library has."""
 
     version: Version
     origin: str

@@ -182,13 +182,13 @@ def _with_resolved_markers(source: Path, folder: Path, epoch: int | None) -> Pat
 
 
 _MAX_BYTES = 8 << 20
-"""Total size of the examined binaries, for some seconds. `wheelfit check` has no limit."""
+"""Bytes of binaries that are examined, so that it takes seconds. `wheelfit check` has no limit."""
 
 
 def notes_above_level(path: Path, properties: PropertySet) -> Iterator[str]:
     """Yield binaries with unguarded code above the level that the wheel claims.
 
-    Nothing is examined without the extra.
+    Nothing is examined without the extra ``build``.
     """
     features = properties.to_mapping().get("x86_64", {})
     claimed = claimed_level(features)

@@ -277,7 +277,7 @@ class _MachineChooser:
             for wheel in self._release.wheels
             if wheel.filename.label is None or wheel.filename.label in document.variants
         ]
-        return self._unless_unreadable(self._select(listed, support, by_label_first=True))
+        return self._unless_unreadable(self._select(listed, support, checks_python_last=True))
 
     def outcome(self, wheel: WheelFilename | None, best: WheelFilename | None) -> Outcome:
         """Compare a choice with the best wheel of the machine."""
@@ -305,12 +305,13 @@ class _MachineChooser:
         return document.properties(wheel.label) or EMPTY
 
     def _select(
-        self, wheels: Sequence[OfferedWheel], support: Support, *, by_label_first: bool = False
+        self, wheels: Sequence[OfferedWheel], support: Support, *, checks_python_last: bool = False
     ) -> WheelFilename | None:
         """Return the best wheel, or None.
 
-        :param by_label_first: whether Requires-Python is compared after the choice (F-94): if it
-            excludes the best wheel, no wheel is chosen. Else excluded wheels are left out before.
+        :param checks_python_last: whether Requires-Python is compared after the choice (F-94): if
+            it excludes the best wheel, no wheel is chosen. Else excluded wheels are left out
+            before.
         """
         unsupported = {
             wheel.filename.text: "Requires-Python"
@@ -322,7 +323,7 @@ class _MachineChooser:
             document=self._release.document,
             support=support,
             tags=self._target.tags,
-            extra_rejections={} if by_label_first else unsupported,
+            extra_rejections={} if checks_python_last else unsupported,
         ).chosen
         return None if chosen is not None and chosen.text in unsupported else chosen
 

@@ -118,7 +118,7 @@ def _audiences(token: str) -> list[object]:
 
 
 class _Exchange:
-    """The two requests about identities that an index answers."""
+    """A client of the two endpoints by which an index exchanges identities."""
 
     def __init__(self, url: str, context: ssl.SSLContext | None) -> None:
         parts = urlsplit(url)

@@ -382,7 +382,7 @@ class _DocumentChecks:
         vocabulary = VOCABULARIES[feature.namespace]
         is_disputed = vocabulary.is_disputed(feature.name)
         if is_disputed:
-            # By the published provider's name of a feature, the names that others use for it.
+            # The other names of each feature, by its name in the published provider.
             other_names = vocabulary.misspelt
             published = listed(list(other_names))
             others = listed([name for names in other_names.values() for name in names])

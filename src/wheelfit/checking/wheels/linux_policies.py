@@ -59,8 +59,8 @@ def linux_policy(kind: str, version: tuple[int, int], machine: str) -> LinuxPoli
     """Return the policy of a tag.
 
     :param kind: ``manylinux`` or ``musllinux``.
-    :param version: the version of the C library, as (2, 28). A version without a policy has the
-        next one.
+    :param version: the version of the C library, as (2, 28). For a version without a policy, that
+        of the next one is used.
     :param machine: as tags name it, such as ``x86_64``.
     """
     keys = [key for key in _policies() if key[0] == kind]

@@ -39,7 +39,7 @@ class ClaimedPlatform(Struct, frozen=True):
 _LINUX = re.compile(r"(?:(manylinux|musllinux)_(\d+)_(\d+)|linux)_(\w+)")
 _MACOS = re.compile(r"macosx_(\d+)_(\d+)_(\w+)")
 _OLD_MANYLINUX = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
-_UNIVERSAL = {
+_MACOS_MACHINES = {
     "universal2": frozenset(["x86_64", "aarch64"]),
     "universal": frozenset(["i686", "ppc"]),
     "intel": frozenset(["x86_64"]),
@@ -62,7 +62,7 @@ def read_platform(tag: str) -> ClaimedPlatform | None:
         pair = None if match[1] is None else (int(match[2]), int(match[3]))
         return _linux_platform(tag, match[1], pair, match[4])
     if (match := _MACOS.fullmatch(tag)) is not None:
-        machines = _UNIVERSAL.get(match[3], frozenset([match[3]]))
+        machines = _MACOS_MACHINES.get(match[3], frozenset([match[3]]))
         return ClaimedPlatform(tag, Format.MACHO, machines, "", (int(match[1]), int(match[2])))
     if tag in _WINDOWS:
         return ClaimedPlatform(tag, Format.PE, frozenset([_WINDOWS[tag]]))

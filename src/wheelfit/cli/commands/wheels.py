@@ -70,7 +70,7 @@ def _inspect(arguments: Namespace, output: Output, context: Context) -> int:
 
 
 def _check(arguments: Namespace, output: Output, context: Context) -> int:
-    """Check the targets; 9 for faults, 10 if a target was left unchecked."""
+    """Check the targets; return 9 for faults, 10 if a target was left unchecked."""
     from wheelfit.cli.render.check import check_forms, exit_code, show_check
     from wheelfit.operations.check import CheckRequest, check
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         RemovedEntry,
     )
 
-_WORDS = {
+_KIND_NAMES = {
     "wheels": "wheel files",
     "unpacked": "unpacked wheels",
     "pages": "index pages",
@@ -47,11 +47,11 @@ DAMAGED = 4
 def show_contents(report: CacheContents, output: Output) -> None:
     """Print the entries and bytes of the cache by kind."""
     output.result(f"folder: {report.folder}" + ("" if report.exists else " (none yet)"))
-    order = list(_WORDS)
+    order = list(_KIND_NAMES)
     kinds = sorted(report.kinds.items(), key=lambda item: order.index(item[0]))
     rows = [
         (
-            _WORDS[kind],
+            _KIND_NAMES[kind],
             str(usage.entries),
             size_in_words(usage.size),
             size_in_words(usage.linked) if kind in WHEEL_KINDS else "",
@@ -60,7 +60,7 @@ def show_contents(report: CacheContents, output: Output) -> None:
         for kind, usage in kinds
     ]
     rows += [
-        (_WORDS[name], str(files), size_in_words(size), "", "")
+        (_KIND_NAMES[name], str(files), size_in_words(size), "", "")
         for name, files, size in report.others
     ]
     if report.leftovers:
@@ -101,7 +101,7 @@ def show_removal(report: CacheRemoval, output: Output) -> None:
     for row in report.wheels:
         output.report(f"{verb} {_entry_in_words(row)}: {size_in_words(row.entry.size)}")
     for (kind, reason), (entries, size) in report.others.items():
-        what = _WORDS.get(kind, kind)
+        what = _KIND_NAMES.get(kind, kind)
         output.report(f"{verb} {what} ({reason}): {entries}, {size_in_words(size)}")
     for row in report.in_use:
         output.remark(f"note: {_entry_in_words(row)} is in use and stays")

@@ -222,7 +222,7 @@ def show_served_proxy(report: ServedProxy, output: Output) -> None:
 
 
 def show_generated_index(report: GeneratedIndex, output: Output) -> int:
-    """Print the refused and the published files; 9 if any was refused."""
+    """Print the refused and the published files; return 9 if any was refused."""
     generated = report.generated
     for note in generated.notes:
         output.warn(note)
@@ -254,7 +254,7 @@ def show_generated_index(report: GeneratedIndex, output: Output) -> int:
 
 
 def show_converted_index(report: ConvertedIndex, output: Output) -> int:
-    """Print the converted files and the losses; 9 if a file was left out, 32 for losses."""
+    """Print the converted files and the losses; return 9 if a file was left out, 32 for losses."""
     generated = report.generated
     if generated.refused:
         show_findings(report.refused, output)

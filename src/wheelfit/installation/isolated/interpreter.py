@@ -138,7 +138,7 @@ def marker_values() -> dict[str, str]:
 
 
 def _prefix_scheme(sysconfig) -> str:  # type: ignore[no-untyped-def]  # noqa: ANN001
-    # Debian's scheme for /usr/local and the one of macOS frameworks suit the own prefix only.
+    # Debian's scheme for /usr/local and that of macOS frameworks fit only Python's own prefix.
     name = str(sysconfig.get_preferred_scheme("prefix"))
     return "posix_prefix" if name in ("posix_local", "osx_framework_library") else name
 

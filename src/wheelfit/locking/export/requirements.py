@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # pip and uv expand ${NAME}; the others begin a marker, a comment or an option.
 _UNREADABLE = re.compile(r"\$\{|;| [#-]")
-_SPLIT = frozenset(" '\"\\")
+_SHELL_CHARACTERS = frozenset(" '\"\\")
 _STRONG_HASHES = ("sha256", "sha384", "sha512")
 """The hash algorithms that pip accepts in a requirements file, the usual one first."""
 
@@ -97,7 +97,7 @@ def _unhashed(pin: Pin, start: Path) -> str:
     if not dir_info.get("editable"):
         return path
     # pip splits options as a shell does, so a path with one of these characters needs quotes.
-    return f"-e {path if _SPLIT.isdisjoint(path) else quote(path)}"
+    return f"-e {path if _SHELL_CHARACTERS.isdisjoint(path) else quote(path)}"
 
 
 def _escaped(url: str) -> str:
@@ -131,5 +131,5 @@ def _hash(pin: Pin) -> tuple[str, str]:
 
 
 def _printable(text: str) -> str:
-    """Replace the line breaks of a text, which would begin a new requirement."""
+    """Replace unprintable characters, such as line breaks, which would begin a requirement."""
     return "".join(character if character.isprintable() else "�" for character in text)

@@ -55,7 +55,7 @@ class MirrorListing:
         raise NotImplementedError
 
     def with_metadata_version(self, file: File) -> File:
-        """Return a file under a name with the version of its METADATA."""
+        """Return a file, renamed to the version in its METADATA."""
         return file
 
 

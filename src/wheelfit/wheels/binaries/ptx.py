@@ -27,7 +27,7 @@ def has_boards(binaries: Binaries) -> bool:
 def refused_ptx(
     value: str, code: Iterable[DeviceCode], bound: Capability | None, *, boards: bool = True
 ) -> dict[Capability, DeviceCode]:
-    """Return the GPUs that accept a wheel for a value of PTX, but may have a too old driver.
+    """Return the GPUs that accept a wheel for a value of PTX, whose driver may be too old for it.
 
     >>> from wheelfit_runtime.platforms.facts import Capability
     >>> from wheelfit.wheels.binaries.facts import CodeKind, DeviceCode
@@ -50,10 +50,10 @@ def refused_ptx(
             continue
         if any(image.kind is CodeKind.MACHINE for image in usable):
             continue
-        texts = [image for image in usable if image.version is not None]
-        if not texts:
+        ptx_images = [image for image in usable if image.version is not None]
+        if not ptx_images:
             continue
-        newest = max(texts, key=lambda text: text.version or (0, 0))
+        newest = max(ptx_images, key=lambda image: image.version or (0, 0))
         needed = cuda_of_ptx(newest.version or (0, 0))
         oldest = max(
             tables.FIRST_CUDA.get(capability, tables.FIRST_CUDA_OF_OTHERS), bound or (0, 0)

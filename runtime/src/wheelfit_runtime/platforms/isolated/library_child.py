@@ -102,13 +102,13 @@ def main(questions_file: str, arguments: Sequence[str]) -> None:
     def trace(call: str) -> None:
         os.write(2, f"\ncalling {call}\n".encode("utf-8", "replace"))
 
-    family = runpy.run_path(questions_file)
-    report = family["observe"](Conversation(trace), arguments)
+    questions = runpy.run_path(questions_file)
+    report = questions["observe"](Conversation(trace), arguments)
     line = json.dumps(report).encode() + b"\n"
     while line:
         line = line[os.write(answer_pipe, line) :]
     # Some drivers hang in their clean-up.
-    os._exit(0 if family["is_lasting"](report) else NOT_LASTING)
+    os._exit(0 if questions["is_lasting"](report) else NOT_LASTING)
 
 
 if __name__ == "__main__":

@@ -15,30 +15,32 @@ def main() -> None:
     """Answer the question in the first argument."""
     question = json.loads(sys.argv[1])
     sys.path[:0] = question["path"]
-    top = question["backend"].partition(".")[0]
+    module = question["backend"].partition(".")[0]
     answer = {
-        "backend": _distribution(top) if _is_installed(top) else None,
+        "backend": _distribution(module) if _is_installed(module) else None,
         "packages": {name: _version(name) for name in question["packages"]},
         "compiler": {name: sysconfig.get_config_var(name) or "" for name in ("CC", "CFLAGS")},
     }
     sys.stdout.write(json.dumps(answer))
 
 
-def _is_installed(top: str) -> bool:
+def _is_installed(module: str) -> bool:
     """Return whether there is a package or module of this name."""
     try:
-        return importlib.util.find_spec(top) is not None
+        return importlib.util.find_spec(module) is not None
     except (ImportError, ValueError):
         return False
 
 
-def _distribution(top: str) -> list[str]:
+def _distribution(module: str) -> list[str]:
     """Return name and version of a module's distribution; the module's name where it has none."""
     for distribution in importlib.metadata.distributions():
         modules = (distribution.read_text("top_level.txt") or "").split()
-        if top in (modules or {str(path).partition("/")[0] for path in distribution.files or ()}):
+        if module in (
+            modules or {str(path).partition("/")[0] for path in distribution.files or ()}
+        ):
             return [distribution.metadata["Name"], distribution.version]
-    return [top, ""]
+    return [module, ""]
 
 
 def _version(name: str) -> "str | None":

@@ -74,7 +74,7 @@ _RUSTC_CALL = pattern(
 _LEVEL = pattern(r"target-cpu=([\w-]+)")
 _DEFAULT_LEVEL = "x86-64"
 _BUILD_TIME_MARKS = ("build_script_", "proc-macro")
-"""Parts of the compilation of crates that run during the build only."""
+"""Texts in the compiler calls of crates that run during the build only."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,7 @@ def observe(conversation: Conversation, arguments: Sequence[str]) -> dict[str, A
     }
 
 
-def _words(code: int) -> str:
+def _code_in_words(code: int) -> str:
     return f"error {code:#x}" if code else "0"
 
 
@@ -111,7 +111,7 @@ def _handles(
     code = loader.call_and_log(
         function,
         *(*before, ctypes.byref(count), None, *after),
-        describe=lambda code: _words(code) if code else str(count.value),
+        describe=lambda code: _code_in_words(code) if code else str(count.value),
     )
     if code != 0:
         return code, []
@@ -120,7 +120,7 @@ def _handles(
     if count.value:
         code = loader.call(function, *before, ctypes.byref(count), handles, *after)
     if code != 0:
-        loader.log(f"{function}, handles", _words(code))
+        loader.log(f"{function}, handles", _code_in_words(code))
         return code, []
     return 0, [handle for handle in handles[: count.value] if handle]
 
@@ -132,7 +132,7 @@ def _drivers(loader: Library) -> tuple[int, list[int]]:
     if code == 0:
         return code, drivers
     # Older loaders lack this function; some newer ones refuse it if the driver lacks it.
-    older_code = loader.call_and_log("zeInit", ctypes.c_uint32(_GPU), describe=_words)
+    older_code = loader.call_and_log("zeInit", ctypes.c_uint32(_GPU), describe=_code_in_words)
     if older_code == 0:
         older_code, drivers = _handles(loader, "zeDriverGet")
     return (code if older_code == loader.MISSING else older_code), drivers
@@ -153,7 +153,7 @@ def _device(loader: Library, handle: int, index: int) -> dict[str, Any]:
     function = "zeDeviceGetProperties"
     code = loader.call(function, ctypes.c_void_p(handle), ctypes.byref(properties))
     if code != 0:
-        loader.log(f"{function}, device {index}", _words(code))
+        loader.log(f"{function}, device {index}", _code_in_words(code))
         return {"index": index, "call": function, "code": code}
     name = properties.name.decode("utf-8", "replace")
     facts = f"type {properties.type}, vendor {properties.vendorId:#06x}, "
