@@ -59,7 +59,7 @@ def build_wheel(
     if _is_inner_call() or not (_mentions_variants(settings) or _table_changes_builds()):
         filename = _own_backend().build_wheel(wheel_directory, settings or None, metadata_directory)
         return str(filename)
-    return _build(_request(settings, wheel_directory))
+    return _build(_build_request(settings, wheel_directory))
 
 
 @_plain_errors()
@@ -134,7 +134,7 @@ def _own_backend() -> Any:
     return backend
 
 
-def _request(settings: Mapping[str, str | Sequence[str]], folder: str) -> BuildRequest:
+def _build_request(settings: Mapping[str, str | Sequence[str]], folder: str) -> BuildRequest:
     texts = [
         f"{key}={text}"
         for key, value in settings.items()

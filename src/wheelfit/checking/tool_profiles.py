@@ -141,7 +141,7 @@ _UV_FEATURES: Mapping[str, frozenset[str]] = {
 }
 """The features that uv detects, by namespace; it detects all features of other namespaces."""
 _UNDETECTED_BY_UV = frozenset([("aarch64", "version", "8.5a"), ("aarch64", "version", "9.0a")])
-"""Values that uv does not detect, as user space cannot do so (P-113)."""
+"""Values that uv does not detect, since programs in user space cannot detect them (P-113)."""
 _UV_DRIVERS = (11, 15)
 """The first and last CUDA major of drivers that uv supports (P-84)."""
 

@@ -175,7 +175,7 @@ class _Bar:
             self._rich.update(self._task, completed=self.count)
 
     def resize(self, total: int, what: str) -> None:
-        """Update the expected size, and the name of the file."""
+        """Update the total, and the text before the bar."""
         with self._lock:
             self._total, self.what = total, what
             if self._rich is not None and self._task is not None:
@@ -264,9 +264,9 @@ class Wheels:
         self._sum.advance(count)
 
     def end_wheel(self, what: str, count: int, seconds: float, full_size: int = 0) -> None:
-        """Count a finished item.
+        """Count a finished wheel.
 
-        :param full_size: bytes of all of it, if the rest was here already.
+        :param full_size: bytes of the whole wheel, if only a part was downloaded; else 0.
         """
         with self._lock:
             self._finished += 1

@@ -179,6 +179,7 @@ def with_label(filename: WheelFilename, label: Label | None) -> WheelFilename:
 def index_file_name(name: str, version: Version) -> str:
     """Return the name of the index file of a release, spelled as wheels are (F-70).
 
+    >>> from packaging.version import Version
     >>> index_file_name("Foo-Bar", Version("1.0"))
     'foo_bar-1.0-variants.json'
     """

@@ -170,7 +170,7 @@ class Support(Struct, frozen=True, dict=True):
             known = self._values.get(namespace, _NO_VALUES).get(name)
             if known is None or known.isdisjoint(values_needed):
                 yield feature, values_needed, None
-            elif namespace in self._devices:  # few have any
+            elif namespace in self._devices:  # few namespaces have devices
                 for device in self.devices(namespace, name):  # P-88
                     if device.values.isdisjoint(values_needed):
                         yield feature, values_needed, device.device

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 Step: TypeAlias = str | int
 """A key, or the index in a list."""
 _Value = TypeVar("_Value")
-_MOST_SUGGESTIONS = 20
-"""The most unknown keys of a table that are compared with the known ones, which is slow."""
+_MAX_COMPARED_KEYS = 20
+"""The limit on unknown keys of a table that are compared with the known ones, which is slow."""
 _LONGEST_KEY = 80
 _LONGEST_PATH = 200
 
@@ -138,7 +138,7 @@ class Table:
         from difflib import get_close_matches
 
         for index, key in enumerate(unknown):
-            is_compared = index < _MOST_SUGGESTIONS and len(key) <= _LONGEST_KEY
+            is_compared = index < _MAX_COMPARED_KEYS and len(key) <= _LONGEST_KEY
             matches = get_close_matches(key, known, n=1, cutoff=cutoff) if is_compared else []
             yield key, next(iter(matches), None)
 

@@ -81,7 +81,7 @@ def _without_pair(
 
 
 def _without_empty(text: str, table: tuple[str, ...]) -> str:
-    """Return a document without a table if that is empty, without any comment."""
+    """Return a document without a table, if it has neither keys nor comments."""
     if not table:
         return text
     span = values_of(text).get(table)

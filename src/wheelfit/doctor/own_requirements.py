@@ -176,7 +176,7 @@ def _find_distribution(name: str) -> tuple[Distribution, DependencyRelease] | No
         text = metadata_text or installed.read_text("PKG-INFO") or installed.read_text("") or ""
     except (PackageNotFoundError, ValueError):  # ValueError: also text that is not UTF-8
         return None
-    # The description that follows the head is long.
+    # Only the headers are parsed, since the description after them is long.
     metadata = HeaderParser().parsestr(text.partition("\n\n")[0])
     if not metadata["Version"]:
         return None  # a folder that an incomplete removal left

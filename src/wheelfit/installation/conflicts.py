@@ -167,7 +167,7 @@ def _refuse(conflicts: list[_Conflict], where: str) -> None:
     hidden_count = len(conflicts) - _MAX_SHOWN
     lines = [conflict.text for conflict in conflicts[:_MAX_SHOWN]]
     lines += [f"and {hidden_count} more"] if hidden_count > 0 else []
-    # If any file has an owner, permission to replace the others would not help.
+    # If one path cannot be replaced, permission to replace the others would not help.
     remedy = (
         "move it away, or overwrite files that no package owns with --replace-files"
         if all(conflict.is_unowned for conflict in conflicts)
@@ -187,7 +187,7 @@ class _Group(Struct, frozen=True):
 
     scheme: str
     path: str
-    """The folder within the place of the scheme, with ``/``."""
+    """The folder, relative to that of the scheme, with ``/``; empty: that folder."""
     names: Sequence[str]
     contents: Sequence[str]
     """For each, ``algorithm=digest`` as in RECORD; empty if it is unknown."""

@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 
 class DestinationKind(StrEnum):
-    """The options that decide where files go."""
+    """The kind of destination, which decides where files go."""
 
     ENVIRONMENT = "environment"
-    """The interpreter."""
+    """The folders of the interpreter, without one of the following options."""
     PREFIX = "prefix"
     """A prefix given by the user, laid out as the interpreter would (``--prefix``)."""
     ROOT = "root"
@@ -239,7 +239,9 @@ def _inspect_another(
     error: UnusableInterpreter,
     note: Callable[[str], object],
 ) -> Interpreter:
-    """Inspect the other interpreters of a version; a shim of pyenv may have no Python to start.
+    """Inspect the other interpreters of a version, after the first one could not be used.
+
+    For example, a shim of pyenv may stand for a version that is not installed.
 
     An interpreter of a virtual environment is never skipped: the user means that environment.
 
@@ -285,7 +287,7 @@ def open_environment(
         active environment, else ``.venv`` in the current folder or one above.
     :param system: ``--system``: the first Python on ``PATH`` outside of virtual environments.
     :param may_be_own: whether the environment that runs this process may be used if there is no
-        other, because only its Python matters. With one of the next three it always may.
+        other, because only its Python matters; with a prefix, root or target it always may.
     :param prefix: ``--prefix``: lay everything out below this folder.
     :param root: ``--root``: put everything below this folder as if it were ``/``; may be
         combined with ``prefix``.

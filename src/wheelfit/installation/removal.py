@@ -387,7 +387,7 @@ class OwnershipRules:
         return self._verdicts[folder] is None and folder not in self._restricted
 
     def _why_not_in(self, folder: str) -> str | None:
-        """Return the reason no file in a folder can belong to it; None if one can."""
+        """Return the reason no file in a folder can belong to the distribution; None if one can."""
         # The file itself may be a link to anywhere, since only the link is removed; but its folder
         # must be in the environment.
         real_folder = self._real.folder(folder)

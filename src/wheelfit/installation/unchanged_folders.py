@@ -1,7 +1,7 @@
 """Detect folders of a wheel that an environment already has as links to the same files.
 
 If a folder of an environment has exactly the files that would be linked into it, it is left alone:
-the result of the installation is the same, without ten thousands of links.
+the result of the installation is the same, without tens of thousands of new links.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _Comparison:
                 path, name = os.path.split(path)
                 names = self._names_in.setdefault(path, set())
                 if name in names:
-                    break  # and so are the folders above it
+                    break  # the folders above it were added with it
                 names.add(name)
 
     def unchanged(self) -> dict[str, str]:

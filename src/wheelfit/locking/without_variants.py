@@ -1,7 +1,7 @@
 """The part of a lock for tools without variant support: pip, uv and others (PEP 751).
 
-They get the plain wheel of each release, else its null variant, and the requirements of these. A
-member of a bridged family is required by its own name, so they never get two of one family.
+They get the plain wheel of each release, else its null variant, and the requirements of these. They
+get a member of a bridged family under its own name only, so they never get two of one family.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class WithoutVariants:
                 filename for filename in self._wheels(project) if label_of[filename] in labels
             }
             if filenames and filenames <= self._bridged:
-                continue  # its member is required directly
+                continue  # the distribution of the member has an entry of its own
             entry = self._entries.get(release)
             if entry is None:
                 entry = self._entries[release] = _Entry(RequestMarkers(self._forks))

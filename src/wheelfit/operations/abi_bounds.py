@@ -205,7 +205,10 @@ class _Releases:
     """Whether all of them come from an index, and none is a named file."""
 
     def find(self) -> list[LibraryRelease]:
-        """Return the releases, each version once, the oldest first, and set the last attributes."""
+        """Return the releases, each version once, the oldest first.
+
+        This also sets `project` and `are_published`.
+        """
         releases: dict[Version, LibraryRelease] = {}
         for text in self.request.against:
             for release in self._named_by(text):

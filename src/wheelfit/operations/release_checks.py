@@ -206,7 +206,7 @@ def _attestation_faults(outgoing: OutgoingFile) -> list[Finding]:
     """Return the faults of attestations; signatures are verified if the library is installed."""
     if not outgoing.attestations:
         return []
-    checked = Location(str(outgoing.path))
+    location = Location(str(outgoing.path))
     try:
         attestations = read_attestations(outgoing)
     except AttestationProblem as error:
@@ -214,7 +214,7 @@ def _attestation_faults(outgoing: OutgoingFile) -> list[Finding]:
     if find_spec("pypi_attestations") is None:
         return []  # the index verifies them anyway
     _, violations = provenance_of(json.dumps(attestations), outgoing.filename, outgoing.sha256)
-    return [checked.finding(BAD_ATTESTATION, violation.message) for violation in violations]
+    return [location.finding(BAD_ATTESTATION, violation.message) for violation in violations]
 
 
 def read_declared_release(folder: Path) -> DeclaredRelease | None:
@@ -254,8 +254,8 @@ def build_index_files(
             return index_files_of(outgoing, published, read_document), ()
         except (InconsistentDocuments, InvalidWheel) as error:
             message = f"{error.message}: {error.note}" if error.note else error.message
-            checked = Location(error.where or destination.name)
-            return {}, (checked.finding(INCONSISTENT_WHEELS, " ".join(message.split())),)
+            location = Location(error.where or destination.name)
+            return {}, (location.finding(INCONSISTENT_WHEELS, " ".join(message.split())),)
         except NetworkError as error:
             context.reporter.warn(
                 f"published variants cannot be read, so no -variants.json is written: {error}"

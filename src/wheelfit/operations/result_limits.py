@@ -1,4 +1,4 @@
-"""Limits of results: builds without an accelerator, a size to download."""
+"""Checks of results against the user's limits: required accelerators, the size of downloads."""
 
 from __future__ import annotations
 

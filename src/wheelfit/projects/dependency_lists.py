@@ -313,12 +313,12 @@ def _marker(item: object) -> str:
 def _index_for_new(items: Sequence[object], name: NormalizedName) -> int:
     """Return the index of a new requirement: by order in a sorted list, else at the end."""
     names = [requirement.name for requirement in map(_parse, items) if requirement is not None]
-    if len(names) < len(items) or len(names) < _FEWEST_SORTED or names != sorted(names):
+    if len(names) < len(items) or len(names) < _MIN_SORTED or names != sorted(names):
         return len(items)
     return sum(other <= name for other in names)
 
 
-_FEWEST_SORTED = 2
+_MIN_SORTED = 2
 """The least number of requirements whose alphabetical order is treated as intended."""
 
 

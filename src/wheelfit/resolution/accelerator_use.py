@@ -41,7 +41,7 @@ class AcceleratorRemark(NamedTuple):
     size: int | None
     """Bytes of these libraries, or of what the remedies would install; None: unknown."""
     remedies: tuple[str, ...]
-    """The remedy, as typed on the command line."""
+    """The remedies, as typed on the command line."""
     message: str
 
     def to_mapping(self) -> dict[str, object]:

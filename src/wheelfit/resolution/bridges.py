@@ -106,8 +106,8 @@ class _MemberSupport:
 
     def __init__(self, candidates: Candidates, family: BridgeFamily) -> None:
         self.family = family
-        # The variants in the document are used only for required properties, and for several
-        # machines.
+        # Only required properties, and targets of several machines, need the variants in the
+        # document.
         needs_members = candidates.policy.preferences.require or not candidates.is_for_one_machine
         members = family.members if needs_members else ()
         self.document = read_document(

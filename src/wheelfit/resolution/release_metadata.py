@@ -42,7 +42,7 @@ class MetadataPolicy(Struct, frozen=True):
     """The limits on reading metadata, and the treatment of faults."""
 
     strict: bool = False
-    """Whether degradations are an error (section 12)."""
+    """Whether degradations are an error (``--strict``)."""
     read_unlisted: bool = False
     """Whether labels missing from a remote index file are looked up in the wheels (F-76)."""
     max_labels: int = 16
@@ -167,7 +167,7 @@ def choose_source_metadata(
 
 
 def raise_if_degraded(release: str, degradations: Sequence[Degradation]) -> None:
-    """Raise an error if there are degradations (``--strict``, section 12).
+    """Raise an error if there are degradations (``--strict``).
 
     :param release: name and version, for the message.
     :raises BadMetadata: there are degradations.
@@ -361,8 +361,8 @@ class _MetadataReader:
 
     def _with_unlisted(self, document: VariantDocument, file: File) -> VariantDocument:
         """Return the document with the labels that only wheels have (F-76)."""
-        listed = {*document.variants, *document.unusable, NULL}  # F-26
-        unlisted = sorted(self._wheels.keys() - listed)
+        listed_labels = {*document.variants, *document.unusable, NULL}  # F-26
+        unlisted = sorted(self._wheels.keys() - listed_labels)
         if not unlisted:
             return document
         local = [label for label in unlisted if self._wheels[label][0].file.is_local]

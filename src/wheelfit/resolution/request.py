@@ -138,8 +138,8 @@ class ResolutionRequest(Struct, frozen=True):
     default: those of ``installed``.
     """
     companions: frozenset[NormalizedName] = frozenset()
-    """Installed variants that need requested packages or are needed by them. They may be replaced
-    as requested packages may, by another version if necessary.
+    """Installed variants that need requested packages or are needed by them. Like requested
+    packages, they may be replaced, if necessary by another version.
     """
     upgrade: bool = False
     """Whether newer versions of requested projects replace installed ones."""

@@ -51,7 +51,7 @@ class AddressRules:
 
     @classmethod
     def of_target(cls, url: str, *, may_be_private: bool) -> AddressRules:
-        """Return the rules for a URL of the operator, whose name others may resolve.
+        """Return the rules for a URL of the operator, whose host name others may control.
 
         A URL with an address may lead to that address, or to less private ones; a metadata
         service is never requested.

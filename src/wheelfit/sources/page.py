@@ -192,9 +192,9 @@ class ProjectPage(Struct, frozen=True):
     """The sources by preference: any version of an earlier source is preferred to every version of
     a later one. Empty: newer versions are preferred."""
     markers: tuple[tuple[str, str | None], ...] = ()
-    """Pairs of a source and a marker. A source without a pair counts everywhere, any other one only
-    where one of its markers is true. An empty marker is true everywhere, and None where no other
-    marker is."""
+    """Pairs of a source and a marker: files of the source are used only where one of its markers is
+    true. Files of a source without a pair are used everywhere. An empty marker is always true; None
+    is true where no other marker in the pairs is."""
     has_joined_builds: bool = False
     """Whether versions that differ in the local part alone (``+cu126``) are one release."""
     withheld: tuple[tuple[str, str], ...] = ()

@@ -46,7 +46,7 @@ class RecordedHashes:
 
 def _key(file: File) -> str:
     url = redact(file.url)
-    # Queries are signatures, which change, or else name the file.
+    # A query is a signature, which changes, or names the file.
     return recorded_hash_key(url if url == file.url else f"{url} {file.as_published.filename}")
 
 

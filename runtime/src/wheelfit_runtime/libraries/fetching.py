@@ -133,7 +133,8 @@ def _version(
         if not family.metapackage and component.specifier is None:
             return versions[project]  # the whole version is the family's
         if component.has_version_of_family:
-            return ".".join(versions[project].split(".")[:2])  # major and minor are
+            # Only its major and minor numbers are the family's.
+            return ".".join(versions[project].split(".")[:2])
     return request.version
 
 

@@ -54,20 +54,24 @@ def _before_fork() -> None:
         _FORKING.add(get_ident())
 
 
-def _after_fork() -> None:
+def _after_fork_in_parent() -> None:
     if get_ident() in _FORKING:
         _FORKING.discard(get_ident())
         _LOCK.release()
 
 
-def _in_child() -> None:
+def _after_fork_in_child() -> None:
     global _LOCK  # noqa: PLW0603 - the thread that has it does not exist in a child
     _LOCK = RLock()
     _FORKING.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )
 
 
 def initialize_cuda(

@@ -110,8 +110,7 @@ def _satisfies_clause(version: Version, clause: str) -> bool:
         raise InvalidPage(f"the metadata of a library has an invalid version: {clause[:100]!r}")
     operator = match[1]
     if match[3] or operator == "~=":
-        # `==1.0.*` compares two numbers: those in the clause, and those of the version, to which
-        # zeros are added if it has fewer.
+        # `==1.0.*` compares as many numbers as the clause has; a version with fewer gets zeros.
         length = len(match[2].split(".")) - (operator == "~=")
         prefix = tuple(int(part) for part in match[2].split("."))[:length]
         padded = (*version, *(0,) * length)

@@ -121,7 +121,7 @@ def _usable_bounds(
 ) -> Iterator[DeviceValues]:
     """Yield one entry: the lower bounds of the CUDA majors with code for at least one GPU (P-95).
 
-    Nothing if all majors have code for one.
+    If every major has code for one of them, nothing is yielded.
 
     :param driver: with GPUs if they were requested; else the ids of the kernel's GPUs are used.
     """

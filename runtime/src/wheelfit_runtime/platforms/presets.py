@@ -85,7 +85,7 @@ class Preset:
 
     @property
     def description(self) -> str:
-        """The description of the machine."""
+        """The parts of the machine in words."""
         return ", ".join(
             (
                 *(accelerator.description for accelerator in self.accelerators),
@@ -157,7 +157,9 @@ class _NoProcesses:
 
 def is_preset(text: str) -> bool:
     """Return whether a text looks like the name of a preset, existing or not."""
-    prefixes = {f.presets.name for f in providers.accelerators() if f.presets is not None}
+    prefixes = {
+        family.presets.name for family in providers.accelerators() if family.presets is not None
+    }
     return all(
         part in PLATFORMS or part in MACHINES or part.partition("-")[0] in prefixes | {"cpu"}
         for part in text.split("+")

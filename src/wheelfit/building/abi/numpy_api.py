@@ -87,12 +87,12 @@ def numpy_bounds(
         ReleaseVerdict(release.version, release.origin, refusal=api.refusal(release.version))
         for release in releases
     ]
-    notes = _limits(api, verdicts)
+    notes = _caveats(api, verdicts)
     return bounds_of_interface("the C API of NumPy", (), verdicts, exports, notes)
 
 
-def _limits(api: NumpyApi, verdicts: Sequence[ReleaseVerdict]) -> Iterator[str]:
-    """Yield the limits of the evidence, one sentence each."""
+def _caveats(api: NumpyApi, verdicts: Sequence[ReleaseVerdict]) -> Iterator[str]:
+    """Yield notes on what the evidence does not cover, one sentence each."""
     if api.oldest is None:
         yield (
             "it was compiled with headers before NumPy 1.25, which do not name the oldest release "

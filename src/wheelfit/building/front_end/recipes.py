@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from wheelfit.projects.backend import ConfigSettings
 
 _KEYS = ("config-settings", "environment", "flags")
-_HOOK = ("backend", "backend-path")
+_BACKEND_KEYS = ("backend", "backend-path")
 """Keys that `wheelfit.backend` reads instead."""
-_TOP = ("tool", "wheelfit", "build")
+_TABLE_PATH = ("tool", "wheelfit", "build")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def read_recipes(pyproject: Mapping[str, Any], *, where: str = "pyproject.toml")
     :raises InvalidDocument: ``invalid-project``, with all faults and their paths.
     """
     faults = FaultList()
-    table = section(pyproject, faults, *_TOP)
+    table = section(pyproject, faults, *_TABLE_PATH)
     recipes = Recipes() if table is None else _recipes(table)
     if faults:
         raise InvalidDocument(faults, code="invalid-project", where=where)
@@ -86,7 +86,7 @@ def read_recipes(pyproject: Mapping[str, Any], *, where: str = "pyproject.toml")
 
 
 def _recipes(table: Table) -> Recipes:
-    table.only(*_KEYS, "dependencies", "plain", "repair", "variants", *_HOOK)
+    table.only(*_KEYS, "dependencies", "plain", "repair", "variants", *_BACKEND_KEYS)
     variants = table.named("variants")
     labels = table.content.get("variants", {})
     for label in labels if isinstance(labels, Mapping) else ():

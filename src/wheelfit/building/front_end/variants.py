@@ -1,4 +1,7 @@
-"""The requested wheels: labels of the table, properties, the null variant, a plain wheel."""
+"""The wheels that a build command requests.
+
+They are variants by label or by properties, the null variant, and the plain wheel.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ def requested_variants(
 ) -> list[VariantRequest]:
     """Combine the variants that the options of a command name (B-16, B-33).
 
-    :param labels: labels of the table; with properties at most one, as their label.
+    :param labels: labels of the table; if there are properties, at most one, which is their label.
     :raises UsageError: properties have several labels.
     :raises UserError: ``invalid-label``; the label of properties is null.
     """
@@ -66,7 +69,7 @@ def choose_wheels(
     :param plain: whether a plain wheel is requested; None: only with all labels, or with no other
         request.
     :raises UserError: ``invalid-label``; a label does not exist, or has other properties.
-    :raises UsageError: nothing is requested, or all labels of a table without any.
+    :raises UsageError: nothing is requested, or all labels of a project that lists none.
     """
     choices = [WheelToBuild(*choose_variant(request, variants or {})) for request in requests]
     if has_all:

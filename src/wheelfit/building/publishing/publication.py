@@ -54,7 +54,7 @@ class Stages(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PublishResult:
-    """The files that a publication sent, found on the index, or had refused."""
+    """The result of a publication: the sent files, those that existed before, and the refusals."""
 
     sent: tuple[str, ...] = ()
     existing: tuple[str, ...] = ()
@@ -100,8 +100,8 @@ def publish_as_one(
             sent = _send_missing(comparison.new, staged, sender_for(stage), progress)
             stages.publish(stage)
         except (UploadRefused, FileProblem) as error:
-            # Another process publishes the same files: its stage has one of these names, or it has
-            # published this stage.
+            # Another process publishes the same files: its stage has a file of one of these names,
+            # or it has published this stage.
             if attempt < _MAX_ATTEMPTS and _is_race(error):
                 if not is_resumed:
                     _drop_stage(stages, stage)
@@ -137,8 +137,8 @@ def publish_in_order(
 ) -> PublishResult:
     """Publish files one after the other, the index file of a release last (B-52).
 
-    Until the end users see only some of the files; these are usable, since wheels for all machines
-    come first.
+    Before the last file is sent, users see only some of them; these are usable, since wheels for
+    all machines come first.
 
     :param list_index: returns the files that the index lists, by name; others may send the same
         files meanwhile.

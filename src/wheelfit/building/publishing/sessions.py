@@ -84,7 +84,7 @@ class SessionIndex:
         name, version = release
         subject = f"{name} {version}"
         request = {**_META, "name": name, "version": str(version)}
-        answer = self._request("POST", self.root, subject, request, conflicts=True)
+        answer = self._request("POST", self.root, subject, request, return_conflicts=True)
         if answer.status != 409:
             session = answer.json()
             if not session.get("links"):
@@ -223,13 +223,14 @@ class SessionIndex:
         body: object = None,
         *,
         content_type: str = _CONTENT_TYPE,
-        conflicts: bool = False,
+        return_conflicts: bool = False,
     ) -> Answer:
         """Send a request.
 
         :param subject: the file or the release, for messages.
         :param body: bytes, or data to send as JSON; None: no body.
-        :param conflicts: whether to return, not raise, a conflict that links to an open session.
+        :param return_conflicts: whether to return a conflict that links to an open session,
+            instead of raising it.
         """
         headers = {"Accept": _CONTENT_TYPE, "Content-Type": content_type}
         is_raw = body is None or isinstance(body, bytes | _Body)
@@ -237,11 +238,11 @@ class SessionIndex:
         answer = self._connection.request(
             method, url, f"send {subject}", data=data, headers=headers, max_size=_MAX_ANSWER
         )
-        is_conflict = conflicts and answer.status == 409 and "location" in answer.headers
+        is_conflict = return_conflicts and answer.status == 409 and "location" in answer.headers
         if answer.status < 300 or is_conflict:
             return answer
         content = answer.json()
-        message = _problem(content) or response_message(answer.reason, answer.content)
+        message = _problem_text(content) or response_message(answer.reason, answer.content)
         described_answer = answer._replace(
             reason=f"it says: {message}", content=_error_details(content)
         )
@@ -336,7 +337,7 @@ def _object(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _problem(content: Mapping[str, Any]) -> str:
+def _problem_text(content: Mapping[str, Any]) -> str:
     """Return the problem details of a response (RFC 9457) as text."""
     parts = [content.get("title"), content.get("detail"), content.get("details")]
     errors = content.get("errors")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _PRIVATE = "Private ::"
-_MOST_COMPARED = 20
+_MAX_COMPARED = 20
 """Unknown classifiers that are compared with the known ones: one takes a millisecond."""
 
 
@@ -38,7 +38,7 @@ def classifier_findings(
         classifier: path_of(*steps, number) if steps else ""
         for number, classifier in enumerate(classifiers)
     }
-    unlocated: list[str] = []
+    without_path: list[str] = []
     compared = 0
     for classifier, path in paths.items():
         if classifier in deprecated:
@@ -57,11 +57,11 @@ def classifier_findings(
             compared += 1
             suggestion = (
                 likely_meant(classifier, trove_classifiers.classifiers)
-                if compared <= _MOST_COMPARED
+                if compared <= _MAX_COMPARED
                 else None
             )
             if suggestion is None and not path:
-                unlocated.append(classifier)
+                without_path.append(classifier)
                 continue
             yield location.finding(
                 checks.UNKNOWN_CLASSIFIER,
@@ -70,8 +70,8 @@ def classifier_findings(
                 correction=Correction(json.dumps(suggestion)) if suggestion else None,
                 remedy=f"write {suggestion!r}" if suggestion else "",
             )
-    if unlocated:
+    if without_path:
         yield location.finding(
             checks.UNKNOWN_CLASSIFIER,
-            f"not a known classifier: {listed_briefly(map(repr, unlocated))}",
+            f"not a known classifier: {listed_briefly(map(repr, without_path))}",
         )

@@ -1,4 +1,4 @@
-"""Checks of single wheels, in threads or by another mapper."""
+"""Checks of single wheels, in threads or by another `WheelMapper`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _MAX_THREADS = 8
 _LARGE_SIZE = 1 << 20
-"""Bytes of a wheel that is checked in a thread of its own."""
+"""Bytes from which a wheel is checked in a thread of its own."""
 
 
 CheckedWheel: TypeAlias = "tuple[list[Finding], WheelFacts | None]"

@@ -140,7 +140,7 @@ def abi_findings(
             )
         for value in values:
             # The variant as if it had this value only: a marker may exclude a dependency for it
-            # (P-53). No machine filters its properties.
+            # (P-53). Its properties are not filtered by those of a machine.
             narrowed = VariantContext(label, _with_single_value(properties, feature, value))
             for requirement in on_project:
                 marker = requirement.marker

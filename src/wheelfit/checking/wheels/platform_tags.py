@@ -97,7 +97,7 @@ def platform_findings(
         return
     for claim in claims:
         yield from _machine_findings(claim, native, location)
-    # By format and machine, the oldest claim. A claim for several machines may be there repeatedly.
+    # The oldest claim for each format and machine; one for several machines has several entries.
     oldest: dict[tuple[Format, str], ClaimedPlatform] = {}
     for claim in sorted(claims, key=_floor):
         if claim.floor is not None:

@@ -143,10 +143,10 @@ def _show_planned(report: ChangeReport, output: Output) -> None:
     titles = ("Package", "Version", "Variant", "Download", "On disk", "Change")
     for line in columns(titles, rows, output.width):
         output.report(line)
-    output.report(_sum(report, len(by_name), len(removals)))
+    output.report(_summary_line(report, len(by_name), len(removals)))
 
 
-def _sum(report: ChangeReport, installs: int, removals: int) -> str:
+def _summary_line(report: ChangeReport, installs: int, removals: int) -> str:
     """Return the last line of a dry run: how much would change, and the sizes."""
     verbs = (("install", installs), ("remove", removals))
     words = [f"{verb} {count_of(count, 'package')}" for verb, count in verbs if count]

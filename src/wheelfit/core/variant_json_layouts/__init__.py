@@ -30,7 +30,7 @@ class StableLayout(Struct, frozen=True):
     """The layout of one major version from 1 on (F-37)."""
 
     version: tuple[int, int, int]
-    """The newest version whose keys the layout all reads."""
+    """The newest version of which the layout reads every key."""
     layout: Layout
 
 

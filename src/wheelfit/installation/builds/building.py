@@ -49,7 +49,7 @@ _MAX_FETCHED_SIZE = 64 << 20
 
 
 class WheelBuilder:
-    """A reader of files that builds wheels, one at a time; for several threads: ``Files``.
+    """A reader of files (``Files``) that builds wheels, one at a time, for several threads.
 
     Every file that is given to it must have an ``origin``.
 
@@ -159,12 +159,12 @@ class WheelBuilder:
 
     def with_built_wheels(self, page: ProjectPage) -> ProjectPage:
         """Return a page with the wheels built so far in place of their source distributions."""
-        built = self._built_of(page.name)
+        built = self._built_files(page.name)
         if not built:
             return page
         return structs.replace(page, files=tuple(built.get(file.url, file) for file in page.files))
 
-    def _built_of(self, name: NormalizedName) -> Mapping[str, File]:
+    def _built_files(self, name: NormalizedName) -> Mapping[str, File]:
         """Return the wheels built from listed source distributions, by the URLs of these."""
         with self._products_lock:
             return {
@@ -194,9 +194,10 @@ class WheelBuilder:
         return self._repository.read(file, limit=limit)
 
     def metadata(self, file: File) -> bytes:
-        """Return the METADATA of a wheel; of an unbuilt one the METADATA it will have.
+        """Return the METADATA of a wheel; of an unbuilt one, the METADATA it will have.
 
-        For an unbuilt wheel without consent and static metadata it has only name and version.
+        If an unbuilt wheel has no static metadata and may not be built, the result has only its
+        name and version.
         """
         product = self._product(file)
         static_metadata = self._static_metadata(product)

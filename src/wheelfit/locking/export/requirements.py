@@ -45,7 +45,7 @@ def requirements_text(
     """
     lines = [f"# {line}" for line in _comments(contents)]
     if folder is not None:
-        lines.append(f"--find-links {quote(_readable(folder))}")
+        lines.append(f"--find-links {quote(_checked_folder(folder))}")
     is_hashed = all(
         package.pin.file.hashes or package.pin.file.is_selector for package in contents.packages
     )
@@ -58,7 +58,7 @@ def requirements_text(
         if pin.file.hashes:
             lines.append(_line(pin, (copies or {}).get(pin.name), is_hashed=is_hashed))
         else:
-            lines.append(_unhashed(pin, start))
+            lines.append(_unhashed_line(pin, start))
     return "\n".join((*lines, ""))
 
 
@@ -85,12 +85,12 @@ def _line(pin: Pin, copied: str | None, *, is_hashed: bool) -> str:
     return f"{pin.name} @ {url}#{fragment}{'&' if fragment else ''}{algorithm}={digest}"
 
 
-def _unhashed(pin: Pin, start: Path) -> str:
+def _unhashed_line(pin: Pin, start: Path) -> str:
     """Return the line of a folder or repository."""
     direct_url = {} if pin.file.origin is None else pin.file.origin.direct_url or {}
     if "vcs_info" in direct_url:
         return f"{pin.name} @ {_escaped(pin.file.url)}"
-    path = _readable(relative_path(file_path(pin.file.url), start))
+    path = _checked_folder(relative_path(file_path(pin.file.url), start))
     if path[:1] != "." and not Path(path).is_absolute():
         path = f"./{path}"
     dir_info = cast("Mapping[str, object]", direct_url.get("dir_info", {}))
@@ -105,7 +105,7 @@ def _escaped(url: str) -> str:
     return url.replace("{", "%7B").replace(";", "%3B")
 
 
-def _readable(folder: str) -> str:
+def _checked_folder(folder: str) -> str:
     """Check that a requirements file can name a folder, and return it.
 
     :raises UserError: it cannot.

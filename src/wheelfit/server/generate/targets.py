@@ -246,7 +246,7 @@ class FolderTarget:
         return data is not None and hashlib.sha256(data).hexdigest() == sha256
 
     def put_files(self, files: Sequence[PublishedFile], progress: Progress) -> None:
-        """Write files; copies on one file system share their bytes if it can do that."""
+        """Write files; copies share their bytes with the source if the file system can do that."""
         self._check_links(file.path for file in files)
         staged: list[tuple[str, str]] = []
         progress.start(sum(file.size for file in files))

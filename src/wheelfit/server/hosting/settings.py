@@ -366,7 +366,7 @@ def _number(minimum: int, maximum: int) -> Callable[[str], int]:
     return parse
 
 
-def _span(text: str) -> float:
+def _duration(text: str) -> float:
     seconds = parse_seconds(text)
     if seconds > _MAX_SECONDS:
         raise ValueError(f"{text[:40]!r} is longer than a hundred years")
@@ -377,7 +377,7 @@ def _deletes(text: str) -> str | timedelta:
     if text in ("never", "admin"):
         return text
     try:
-        return timedelta(seconds=_span(text))
+        return timedelta(seconds=_duration(text))
     except (InvalidConfiguration, ValueError):
         raise ValueError(f"{text[:40]!r} is none of never, admin, and a time as 72h") from None
 
@@ -404,8 +404,8 @@ _PROJECT_KEYS: Mapping[str, Callable[[str], Any]] = {
     "max-files": _number(0, 1 << 40),
     "max-file-size": parse_size,
     "keep-releases": _number(1, 1 << 20),
-    "prerelease-retention": lambda text: timedelta(seconds=_span(text)),
-    "dev-release-retention": lambda text: timedelta(seconds=_span(text)),
+    "prerelease-retention": lambda text: timedelta(seconds=_duration(text)),
+    "dev-release-retention": lambda text: timedelta(seconds=_duration(text)),
 }
 """The rules for projects, with the reader of each."""
 _TABLES = (
@@ -438,8 +438,8 @@ _KEYS = cast(
         "max-file-size": (parse_size, "10GiB"),
         "max-connections": (_number(1, 1 << 20), "2000"),
         "shutdown-timeout": (_number(0, 86400), "60"),
-        "stage-lifetime": (_span, "7d"),
-        "audit-retention": (_span, "365d"),
+        "stage-lifetime": (_duration, "7d"),
+        "audit-retention": (_duration, "365d"),
         "mirror": (lambda text: tuple(text.split()), None),
         "mirror-max-size": (parse_size, None),
         "mirror-python": (lambda text: pythons_of(text.split()), ""),

@@ -37,8 +37,8 @@ def proxy_environment(
         have a public project of the same name; None: as configured.
     :param uv_index: the same for uv.
     :param in_project: whether uv changes a project, whose files must not name the proxy.
-    :param cutoff: files uploaded later are too new, also on the indexes beside the proxy; None: as
-        pip and uv are configured.
+    :param cutoff: the time after which uploaded files are ignored, also on the indexes beside the
+        proxy; None: as pip and uv are configured.
     """
     variables = dict(environ)
     for_pip, for_uv = f"{base}pip/simple/", f"{base}uv/simple/"

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 
 _STORE_KIND = "members"
-"""The kind of cache entries about parts of wheels, to which these hashes belong."""
+"""The kind of cache entries for these hashes, which is that of parts of wheels."""
 _MAX_IN_MEMORY = 64 << 20
-"""Bytes of ends of wheels in memory; a large wheel has 2 MB."""
+"""Bytes of the ends of wheels in memory; the end of a large wheel has 2 MB."""
 
 
 class ServedWheel:

@@ -38,8 +38,8 @@ _POLICY = ChoicePolicy(metadata=MetadataPolicy(read_unlisted=True, max_labels=25
 """Reading every wheel for its labels costs little, since only local wheels are read."""
 _MAX_CACHED_FILES = 200_000
 """The limit on the number of files that cached facts are about."""
-_FILE_SIZE = 700
-"""The approximate bytes of memory for a file, by which the size of facts is estimated."""
+_CHARACTERS_PER_FILE = 700
+"""Characters of texts that count as one file, since they take about as much memory."""
 _MAX_EVALUATED_WHEELS = 2_000
 """Wheels of a release up to which machines are evaluated; more would take too long."""
 _MAX_DESCRIPTION_LENGTH = 100_000
@@ -132,7 +132,7 @@ class SiteFacts:
         self._summaries = MemoryCache[str](_MAX_CACHED_FILES, lambda _text: 1)
         self._releases = MemoryCache[ReleaseFacts](
             _MAX_CACHED_FILES,
-            lambda facts: len(facts.release.wheels) + 10 + facts.about.size // _FILE_SIZE,
+            lambda facts: len(facts.release.wheels) + 10 + facts.about.size // _CHARACTERS_PER_FILE,
         )
 
     def project(self, name: NormalizedName) -> ProjectFacts | None:
@@ -178,7 +178,9 @@ class SiteFacts:
         release = project.listing.releases[version]
         if not release.wheels:
             return {}
-        return _metadata(SinglePageRepository(project.page, self._index), _described(release))
+        return _metadata(
+            SinglePageRepository(project.page, self._index), _describing_wheel(release)
+        )
 
     def explanation(
         self, project: ProjectFacts, version: Version, machine: SiteMachine
@@ -248,7 +250,7 @@ def _about(files: Files, release: Release) -> WheelDescription:
     """Describe a release by the METADATA of one of its wheels."""
     if not release.wheels:
         return WheelDescription()
-    wheel = _described(release)
+    wheel = _describing_wheel(release)
     try:
         raw = _metadata(files, wheel)
     except StorageUnavailable:
@@ -276,7 +278,7 @@ def _about(files: Files, release: Release) -> WheelDescription:
     )
 
 
-def _described(release: Release) -> Wheel:
+def _describing_wheel(release: Release) -> Wheel:
     """Return the wheel whose METADATA describes a release, a plain one if there is any."""
     return min(release.wheels, key=lambda wheel: (wheel.filename.is_variant, wheel.filename.text))
 

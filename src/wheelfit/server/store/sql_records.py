@@ -329,7 +329,7 @@ class Records:
     def delete(self, filenames: Iterable[str], *, time: str, reason: str = "") -> int:
         """Delete those of the files that exist; return how many there were.
 
-        The name of a published one can never be used again, in no spelling.
+        The name of a published one can never be used again, in any spelling.
 
         :param reason: for the audit log.
         """

@@ -86,7 +86,7 @@ class KnownFamilies:
         shipped_family = shipped(name)
         if shipped_family is None or name not in self._newer:
             return shipped_family
-        from dataclasses import replace  # start-up
+        from dataclasses import replace  # imported late, since it slows down every start
 
         newest_family = self.named(name) or shipped_family
         effective = shipped_family if newest_family.new_locations(shipped_family) else newest_family
@@ -117,7 +117,7 @@ class KnownFamilies:
         for name in (*same_name, *of_indexes):
             family, as_default = self.named(name), self.as_default(name)
             if family is not None and family.has_project(project):
-                from dataclasses import replace  # start-up
+                from dataclasses import replace  # imported late, since it slows down every start
 
                 is_default = as_default is not None and as_default.by_default
                 families.append(replace(family, by_default=is_default))

@@ -117,14 +117,14 @@ class BridgedRepository:
         from wheelfit.sources.bridges.pages import page_of_names
 
         if family.is_of_indexes:
-            return self._of_indexes(name, family)
+            return self._page_from_indexes(name, family)
         names = tuple(dict.fromkeys((name, *family.distributions)))
 
         def read_page(project: NormalizedName) -> ProjectPage | None:
             owner = None if project == name else self._catalogue.of(project)
             if owner is None or not owner.is_of_indexes:
                 return self._repository.project(project)
-            return self._of_indexes(project, owner)
+            return self._page_from_indexes(project, owner)
 
         results = map_concurrently(names, read_page, most=_MAX_PAGES_AT_ONCE)
         pages = dict(zip(names, results, strict=True))
@@ -150,7 +150,7 @@ class BridgedRepository:
         """Return the stamp of a project's page; None for a family's."""
         return stamp_of(self._repository, name) if self._catalogue.of(name) is None else None
 
-    def _of_indexes(self, name: NormalizedName, family: BridgeFamily) -> ProjectPage | None:
+    def _page_from_indexes(self, name: NormalizedName, family: BridgeFamily) -> ProjectPage | None:
         """Return the page of a project whose wheels are in the indexes of its family."""
         if self._open_index is None:
             return self._repository.project(name)

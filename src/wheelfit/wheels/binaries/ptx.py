@@ -29,7 +29,7 @@ def refused_ptx(
 ) -> dict[Capability, DeviceCode]:
     """Return the GPUs that accept a wheel for a value of PTX, whose driver may be too old for it.
 
-    >>> from wheelfit_runtime.platforms.facts import Capability
+    >>> from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
     >>> from wheelfit.wheels.binaries.facts import CodeKind, DeviceCode
     >>> code = [DeviceCode(CodeKind.MACHINE, 80), DeviceCode(CodeKind.PTX, 80, version=(8, 4))]
     >>> sorted(map(str, refused_ptx("80_virtual", code, Capability(12, 0), boards=False)))

@@ -30,7 +30,7 @@ _NAMED_FOR = pattern(
     r"cooperlake|alderlake|sapphirerapids|spr|zen[1-9]|x86[-_]64[-_]v[34]|v[34])(?![a-z])"
 )
 _MIN_AVX_PER_SSE = 50
-"""AVX instructions for each one of SSE, which the code of another compiler may add."""
+"""AVX instructions for each of SSE; code of another compiler may add some of SSE."""
 _MIN_COUNT = 16
 """Fewer instructions of a higher level may be data among the code."""
 
