@@ -121,18 +121,6 @@ def test_strange_names() -> None:
     assert not parse_marker(marker).evaluate(odd)
 
 
-def test_strange_names_that_are_excluded() -> None:
-    """All platforms but one with a quotation mark in its name."""
-    usual = environments_for(["linux-x86_64", "windows-x86_64"], PYTHONS[:1])
-    odd = dict(usual[0].target.environment) | {"sys_platform": "plan's 9"}
-    target = type(usual[0].target).of("odd", odd, usual[0].target.tags)
-    writer = MarkerWriter([*usual, LockEnvironment("odd", target)])
-    marker = writer.marker({environment.marker_values: frozenset() for environment in usual})
-    assert marker is not None
-    assert all(parse_marker(marker).evaluate(item.target.environment) for item in usual)
-    assert not parse_marker(marker).evaluate(odd)
-
-
 @pytest.mark.parametrize(
     ("pythons", "wanted", "expected"),
     [
