@@ -43,7 +43,7 @@ Value = TypeVar("Value")
 _BATCHES_PER_WORKER = 2
 """Batches in progress for each worker, so that none is idle."""
 _MAX_PAUSE = 2.0
-"""Seconds before another attempt at an item."""
+"""The longest wait before another attempt at an item, in seconds."""
 _TRANSIENT = frozenset(
     [
         errno.EAGAIN,
@@ -58,6 +58,7 @@ _TRANSIENT = frozenset(
     ]
 )
 _SERVER_FAULT = 500
+"""The lowest HTTP status of a failing server."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ class WheelResult:
     exit_code: int | None = None
     """The exit code of the command; None: it did not run."""
     reason: str = ""
-    """The reason why the wheel was not run, or failed before the command."""
+    """The reason why the tests did not run, or why the wheel failed before the command."""
     log: str | None = None
 
     @property

@@ -200,7 +200,7 @@ class UncheckedTarget(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CheckedCounts:
-    """The numbers of checked files, releases and packages."""
+    """The numbers of checked files and releases."""
 
     wheels: int = 0
     index_files: int = 0

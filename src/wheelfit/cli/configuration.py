@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from wheelfit.cli.options.arguments import OptionParser
 
 PROJECT = "project"
-_LARGEST = 1 << 20
-"""Bytes of the longest file."""
+_MAX_SIZE = 1 << 20
+"""The largest size of a configuration file, in bytes."""
 
 
 class SettingOrigin(NamedTuple):
@@ -334,7 +334,7 @@ def _read(path: Path, *, must_exist: bool) -> tuple[bytes, os.stat_result | None
         if not must_exist:
             refuse_pipe(path)
         with path.open("rb") as file:
-            return file.read(_LARGEST + 1), os.fstat(file.fileno())
+            return file.read(_MAX_SIZE + 1), os.fstat(file.fileno())
     except FileNotFoundError:
         if must_exist:
             raise InvalidConfiguration(
@@ -355,7 +355,7 @@ def _parse(path: Path, data: bytes) -> Mapping[str, Any]:
     from wheelfit.core import strict_toml
 
     try:
-        return strict_toml.load(data, strict_toml.TomlLimits(size=_LARGEST))
+        return strict_toml.load(data, strict_toml.TomlLimits(size=_MAX_SIZE))
     except ValueError as error:
         raise InvalidConfiguration(
             f"the configuration file is not TOML: {error}", where=str(path)

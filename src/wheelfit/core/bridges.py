@@ -55,7 +55,7 @@ class FamilyMember:
     projects: tuple[str, ...] = ()
     """The projects that it covers, of a family of indexes; empty: all."""
     extras: tuple[NormalizedName, ...] = ()
-    """Extras of the member that its build needs, as one with its libraries."""
+    """Extras of the distribution that are required with it, such as one with its libraries."""
     requires: tuple[str, ...] = ()
     """The requirements beyond its own metadata on such a machine (PEP 508)."""
     local: str = ""
@@ -108,8 +108,8 @@ class FamilyMember:
     def covers_tags(self, tags: Iterable[Tag], machine_platforms: Iterable[str] = ()) -> bool:
         """Return whether the member covers a wheel, by its tags.
 
-        :param machine_platforms: platform tags of a machine, which decide about a wheel for any
-            platform; empty: that is covered.
+        :param machine_platforms: the platform tags of the machine that a wheel for any platform is
+            for; empty: such a wheel is covered.
         """
         if not self.platforms:
             return True

@@ -26,8 +26,11 @@ _MOST_ALIASES = 50
 _MOST_EVENTS = 2_000
 _MOST_VERSIONS = 20_000
 _FIXED, _INTRODUCED, _LAST_AFFECTED = range(3)
-"""Kinds of events, as they are sorted at one version: after `fixed`, `introduced` affects versions
-from there on; after `introduced`, `last_affected` leaves that version alone affected."""
+"""Kinds of events, in the order in which events of one version are applied.
+
+A version that is both fixed and introduced is affected; if one is both introduced and the last
+affected, it alone is affected.
+"""
 
 
 class Event(Struct, frozen=True):
@@ -124,7 +127,7 @@ def _read_range(events: tuple[Event, ...]) -> AffectedRange:
             if text is not None and (version := _version(text)) is not None:
                 bounds.append((version, kind))
     valid_limits = tuple(limit for limit in limits if limit is not None)
-    # One that is no version, as ``*``, is beyond all others.
+    # A limit that is not a version, such as ``*``, admits every version.
     return AffectedRange(tuple(sorted(bounds)), () if None in limits else valid_limits)
 
 
@@ -176,10 +179,10 @@ def read_record(data: bytes) -> tuple[Vulnerability, ...]:
         raise ValueError(str(error)[:_LONGEST_WORD]) from None
     if not record.id or len(record.id) > _LONGEST_WORD or not record.id.isprintable():
         raise ValueError("it has no usable id")
-    return tuple(_of_projects(record))
+    return tuple(_split_by_project(record))
 
 
-def _of_projects(record: _RawRecord) -> Iterator[Vulnerability]:
+def _split_by_project(record: _RawRecord) -> Iterator[Vulnerability]:
     by_project: dict[NormalizedName, list[_RawAffected]] = {}
     for affected in record.affected or ():
         package = affected.package

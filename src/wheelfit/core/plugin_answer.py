@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
 
 MOST_FEATURES = 64
+"""The most features of an answer (P-34)."""
 MOST_VALUES = 100_000
-"""Of all features together (P-34)."""
+"""The most values of an answer, of all features together (P-34)."""
 _MAX_NAMED = 6
 """Features that one warning names."""
 _ALL_COMPATIBLE = "all_properties_compatible"

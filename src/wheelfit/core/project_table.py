@@ -276,9 +276,9 @@ def _read(table: Mapping[str, Any]) -> ProjectTable:
     notes = [*detected.notes, *findings.notes]
     providers: dict[str, TableProvider] = {}
     for namespace, provider in parts.providers.items():
-        legacy_provider = _old_build_time(namespace, provider, table_entries, findings)
-        providers[namespace] = build_time.get(namespace) or legacy_provider or provider
-        if legacy_provider is not None:
+        old_provider = _old_build_time(namespace, provider, table_entries, findings)
+        providers[namespace] = build_time.get(namespace) or old_provider or provider
+        if old_provider is not None:
             # The layout noted that the list is missing.
             notes = [note for note in notes if not note.startswith(f"{namespace}: no static")]
             notes.append(f"{namespace}: its plugin is run at build time (F-47, B-20)")
@@ -346,8 +346,8 @@ def _old_build_time(
     namespace: str, provider: Provider, table_entries: object, findings: Findings
 ) -> BuildTimeProvider | None:
     """Return the build-time provider that an entry of an old table means; else None (F-47)."""
-    # An entry whose plugin is not run on installation is a static provider for old layouts. Without
-    # static values it has no features.
+    # Readers of old layouts return a static provider for a plugin that is not run on installation;
+    # without static values it has no features.
     if not isinstance(provider, StaticProvider) or provider.features:
         return None
     values = table_entries.get(namespace) if isinstance(table_entries, Mapping) else None

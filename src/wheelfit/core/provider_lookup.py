@@ -238,8 +238,8 @@ class ProviderSteps(Struct, eq=False):
             return self._from_plugin(namespace, provider, plugin, plugin.reason)
         detected = self._from_machine(plugin.builtin, plugin)  # P-13
         if detected is None:
-            why = f"wheelfit does not stand in for {plugin.package} yet"
-            return self._from_plugin(namespace, provider, plugin, why)
+            reason = f"wheelfit does not stand in for {plugin.package} yet"
+            return self._from_plugin(namespace, provider, plugin, reason)
         source = detected.source
         if (
             self.policy.table != EMULATED_PLUGINS

@@ -14,7 +14,7 @@ TABLE_DATE = "2026-11"
 
 
 class EmulatedPlugin(Struct, frozen=True):
-    """One row of P-60."""
+    """A published plugin that a built-in provider replaces (P-60)."""
 
     namespace: str
     package: str

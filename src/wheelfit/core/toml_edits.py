@@ -120,7 +120,7 @@ def insert(text: str, path: tuple[str, ...], index: int, value: str) -> str:
     >>> insert('a = [\n  "b",  # why\n]\n', ("a",), 1, "c")
     'a = [\n  "b",  # why\n  "c",\n]\n'
 
-    :param index: that of the new element.
+    :param index: the index of the new element.
     """
     start, stop, elements = _spans(text, path)
     new = _quoted(value, [text[first:end] for first, end in elements])
@@ -148,16 +148,16 @@ def remove(text: str, path: tuple[str, ...], index: int) -> str:
     start, stop, elements = _spans(text, path)
     first, end = elements[index]
     comma = _comma(text[end : stop - 1])
-    behind = end if comma is None else end + comma + 1
-    rest_of_line = text[behind : stop - 1].partition("\n")[0]
-    starts_line = _stands_first(text, first) and "\n" in text[behind : stop - 1]
+    after_comma = end if comma is None else end + comma + 1
+    rest_of_line = text[after_comma : stop - 1].partition("\n")[0]
+    starts_line = _stands_first(text, first) and "\n" in text[after_comma : stop - 1]
     ends_line = not rest_of_line.strip() or rest_of_line.lstrip().startswith("#")
     if starts_line and ends_line:  # cut its line, with the comment
-        cut = text.rindex("\n", 0, first), behind + len(rest_of_line)
+        cut = text.rindex("\n", 0, first), after_comma + len(rest_of_line)
     elif comma is None and index:  # it is the last one: cut the comma before it, too
         cut = elements[index - 1][1], end
     else:  # cut the comma and the blanks behind it, too
-        cut = first, behind + len(rest_of_line) - len(rest_of_line.lstrip(" "))
+        cut = first, after_comma + len(rest_of_line) - len(rest_of_line.lstrip(" "))
     if not (text[start + 1 : cut[0]] + text[cut[1] : stop - 1]).strip():
         cut = start + 1, stop - 1  # only blanks and line ends are left: cut them, too
     return text[: cut[0]] + text[cut[1] :]
@@ -184,7 +184,7 @@ def create(text: str, path: tuple[str, ...], value: str, *, after: str) -> str:
         return _insert_pair(text, values[table], f"{key} = [{element}]")
     if siblings:  # dotted keys
         line = text.count("\n", 0, max(end for _, end in siblings)) + 1
-        headers_above = [steps for at, steps in headers if at <= line]
+        headers_above = [steps for header_line, steps in headers if header_line <= line]
         # The new key is relative to the last header above it.
         size_of_header = len(headers_above[-1]) if headers_above else 0
         prefix = ".".join(map(key_in_toml, table[size_of_header:]))
@@ -262,8 +262,8 @@ def _append(text: str, stop: int, elements: Sequence[_Span], new: str) -> str:
     between = f"\n{_indent(text, first)}" if has_lines else " "
     if comma is None:
         return f"{text[:end]},{between}{new}{text[end:]}"
-    behind = end + comma + 1
-    return f"{text[:behind]}{between}{new},{text[behind:]}"
+    after_comma = end + comma + 1
+    return f"{text[:after_comma]}{between}{new},{text[after_comma:]}"
 
 
 def _insert_before(text: str, start: int, elements: Sequence[_Span], index: int, new: str) -> str:

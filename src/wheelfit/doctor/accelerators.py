@@ -1,7 +1,7 @@
 """The accelerator that each installed package was built for, and the evidence.
 
-It shows in the name (``cupy-cuda12x``), in the local part of the version (``2.8.0+cu128``), in the
-properties of a variant, in the libraries that the package contains, and in its requirements. The
+The evidence is the name (``cupy-cuda12x``), the local part of the version (``2.8.0+cu128``), the
+properties of a variant, the libraries that the package contains, and its requirements. The
 strongest evidence decides.
 """
 

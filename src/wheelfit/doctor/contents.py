@@ -156,7 +156,7 @@ def _requirements(entry: Installed, environment: Mapping[str, str]) -> Iterator[
     for requirement in entry.metadata().requires:
         marker = requirement.marker
         if entry.label is not None and marker is not None and marker.uses_variants:
-            continue  # only the machine can decide it (F-103), and a guess would be a false alarm
+            continue  # only the machine can decide it (F-103), and a guess could be a false alarm
         if requirement.applies(environment, "", VariantContext.PLAIN):
             yield requirement
 

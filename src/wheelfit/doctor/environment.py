@@ -71,8 +71,8 @@ def examine_environment(
     :param target: the target for requirements; default: the environment's interpreter.
     :param full: whether to hash all files, instead of comparing only their sizes.
     """
-    unexamined = _read_environment(environment, target)
-    local_packages = [package for package in unexamined.packages if not package.installed.outside]
+    contents = _read_environment(environment, target)
+    local_packages = [package for package in contents.packages if not package.installed.outside]
     shared = packages.shared_paths(local_packages)
     # Of the packages that share a file, the one whose RECORD has its present hash wrote it last.
     writers = {
@@ -89,10 +89,10 @@ def examine_environment(
         *packages.shared_file_findings(shared, writers),
         *packages.changed_file_findings(changes),
         *packages.duplicate_findings(local_packages),
-        *_broken_findings(unexamined.broken),
+        *_broken_findings(contents.broken),
         *_record_findings(local_packages),
     ]
-    return replace(unexamined, findings=tuple(findings))
+    return replace(contents, findings=tuple(findings))
 
 
 def _broken_findings(broken: tuple[Broken, ...]) -> Iterator[Finding]:

@@ -326,11 +326,11 @@ def _newer_toolkit_findings(
 
 def shared_paths(packages: Iterable[Package]) -> dict[str, list[tuple[Package, OwnedFile]]]:
     """Return the paths that several packages own, with their owners."""
-    first: dict[str, tuple[Package, OwnedFile]] = {}
+    first_owners: dict[str, tuple[Package, OwnedFile]] = {}
     shared: dict[str, list[tuple[Package, OwnedFile]]] = {}
     for package in packages:
         for file in package.files:
-            first_owner = first.setdefault(file.path, (package, file))
+            first_owner = first_owners.setdefault(file.path, (package, file))
             if first_owner[0] is not package:
                 shared.setdefault(file.path, [first_owner]).append((package, file))
     return shared

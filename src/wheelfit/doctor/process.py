@@ -51,7 +51,7 @@ class LoadedLibrary:
     """Its owner in words: a package with its version, a toolkit, the driver, or the system."""
     package: Package | None = None
     version: str = ""
-    """The version of its package if that is one library of a vendor; else that of the file name."""
+    """The version of a package that consists of this library; else the number in the file name."""
     cuda_major: int | None = None
     """The CUDA major that it belongs to, by its name or else by its package."""
 
@@ -133,7 +133,7 @@ def _packages(view: SystemView, mapped: MappedFiles) -> tuple[Package, ...]:
 
 
 def _version(library: AcceleratorLibrary, package: Package | None) -> str:
-    # These packages are one library of a vendor, with the version of the library.
+    # Each of these packages consists of one library, and has its version.
     if package and (package.name.startswith("nvidia-") or package.name in {"intel-openmp", "mkl"}):
         return str(package.installed.version)
     return library.number if "." in library.number else ""
@@ -159,7 +159,7 @@ def _owner(
 
 
 def _conda_owner(view: SystemView, path: str) -> str | None:
-    """Return the conda package or environment that owns a file; None: it has neither owner."""
+    """Return the conda package or environment that owns a file; None if there is none."""
     prefix, separator, inside = path.partition("/lib/")
     folder = f"{prefix}/conda-meta"
     if not separator or not view.exists(folder):

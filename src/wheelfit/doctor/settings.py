@@ -34,7 +34,7 @@ _TOOLS: Mapping[str, str] = {
 }
 """Programs to find on PATH, and the namespace of the driver that each belongs to; empty: none."""
 
-_TOOLKITS = "/usr/local"
+_TOOLKIT_PARENT = "/usr/local"
 _TOOLKIT = re.compile(r"cuda-[0-9]+(?:\.[0-9]+)?")
 _SMI_VERSION = re.compile(r"^NVIDIA-SMI version\s*:\s*([0-9.]+)\s*$", re.MULTILINE)
 
@@ -120,7 +120,9 @@ def _smi_version(view: SystemView, program: str) -> str:
 
 def _toolkits(view: SystemView) -> Iterator[Tool]:
     folders = [
-        f"{_TOOLKITS}/{name}" for name in view.children(_TOOLKITS) if _TOOLKIT.fullmatch(name)
+        f"{_TOOLKIT_PARENT}/{name}"
+        for name in view.children(_TOOLKIT_PARENT)
+        if _TOOLKIT.fullmatch(name)
     ]
     folders += [view.environ.get(name, "") for name in ("CUDA_HOME", "CUDA_PATH")]
     for folder in dict.fromkeys(folder.rstrip("/") for folder in folders):

@@ -75,7 +75,7 @@ class _EnvironmentFields(NamedTuple):
     signer: Signer = OF_THIS_PROCESS
     """Signs the journal of a change, for the process that finds it interrupted."""
     foreign_script_options: ScriptOptions | None = None
-    """The options where the folder is to be copied to another system; None: as here."""
+    """The options if the folder will be copied to another system; None: those of this system."""
     is_for_macos: bool = False
     """Whether the folder is to be copied to macOS, which usually ignores case."""
 
@@ -357,8 +357,7 @@ def _absolute(path: Path) -> Path:
 
 
 def _flat(folder: Path) -> Schemes:
-    # The "home" layout with its library folder dissolved into the folder itself, as pip
-    # leaves it behind.
+    # As with pip: the "home" layout, but libraries are directly in the folder.
     return Schemes(
         purelib=folder,
         platlib=folder,

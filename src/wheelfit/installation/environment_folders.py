@@ -92,7 +92,7 @@ class EnvironmentFolders:
         return cls({name: os.path.realpath(folder) for name, folder in folders}, signer)
 
     def has(self, path: str) -> bool:
-        """Return whether something lies in one of the folders."""
+        """Return whether a path lies below one of the folders."""
         return any(path != root and is_below(path, root) for root in self.roots.values())
 
     @property

@@ -265,7 +265,7 @@ class _Planner:
         removed = self.removed.get(self.key(folder), {})
         names = listing.files if self.fold is None else map(self.fold, listing.files)
         owners: set[str] = set()
-        for owner in set(map(removed.get, names)):  # of ten thousands of files there are few
+        for owner in set(map(removed.get, names)):  # tens of thousands of files have few owners
             if owner is None:
                 return None
             owners.add(owner)

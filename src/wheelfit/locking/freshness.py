@@ -67,7 +67,7 @@ def read_validators(
 ) -> dict[str, Validator]:
     """Read the validators of projects.
 
-    :param names: the projects examined for it.
+    :param names: the projects that were examined for the lock.
     :raises WheelfitError: a source cannot be read.
     """
     versions = _versions(lock)

@@ -50,8 +50,8 @@ _VERSION_KEYS = ("requires-python", "version", "lock-version")
 def check_lock(table: Mapping[str, Any]) -> None:
     """Check a lock file.
 
-    :raises InvalidLock: the lock is invalid; the error lists the first fault in what is standard,
-        and all others, except those in the tables of variant metadata, which the caller checks.
+    :raises InvalidLock: the lock is invalid; the error lists the first fault that packaging finds,
+        and all that wheelfit finds. The caller checks the tables of variant metadata.
     """
     faults = _faults(table)
     own_packages = tool_table(table).get(PACKAGES)

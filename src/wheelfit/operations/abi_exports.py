@@ -1,4 +1,4 @@
-"""The promises of a library, as its ``pyproject.toml`` has them."""
+"""The ABI exports that a library declares in its ``pyproject.toml``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wheelfit_runtime.errors import FileProblem
 
 
 def read_exports_file(file: str) -> AbiExports:
-    """Return the promises in the ``[variant.abi-exports]`` of a file (B-61).
+    """Return the ABI exports in ``[variant.abi-exports]`` of a file (B-61).
 
     :raises FileProblem: it cannot be read, is not TOML, or has no such table.
     :raises InvalidDocument: the table has faults.

@@ -83,7 +83,7 @@ class Reporter:
 
         :param cancel: aborts transfers in progress, even from a server that sends nothing.
         """
-        return nullcontext(_Silent(cancel))
+        return nullcontext(_SilentProgress(cancel))
 
     def steps(self, title: str) -> AbstractContextManager[Callable[[str], None]]:  # noqa: ARG002
         """Return a function that takes each step of work, in words, for a ``with`` block.
@@ -114,7 +114,7 @@ class Context:
         self.reporter = Reporter() if reporter is None else reporter
 
 
-class _Silent(WheelProgress):
+class _SilentProgress(WheelProgress):
     """The progress of transfers, of wheels and of one wheel that is not shown."""
 
     def __init__(self, cancel: Callable[[], None]) -> None:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from wheelfit.operations.context import Context
 
-_MANAGING = frozenset(("pip",))
-_MANAGING_BEFORE_3_12 = _MANAGING | {"setuptools", "distribute", "wheel"}
+_SEED_NAMES = frozenset(("pip",))
+_SEED_NAMES_BEFORE_3_12 = _SEED_NAMES | {"setuptools", "distribute", "wheel"}
 """Distributions of a new environment, which pip does not freeze."""
 
 
@@ -72,7 +72,7 @@ def freeze(request: FreezeRequest, context: Context) -> FreezeReport:
     excluded = set(map(canonicalize_name, request.exclude))
     if not request.all:
         is_old = environment.interpreter.version < (3, 12)
-        excluded |= set(map(canonicalize_name, _MANAGING_BEFORE_3_12 if is_old else _MANAGING))
+        excluded |= set(map(canonicalize_name, _SEED_NAMES_BEFORE_3_12 if is_old else _SEED_NAMES))
     packages = (
         entry
         for entry in by_name(scan.installed).values()

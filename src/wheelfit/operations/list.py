@@ -34,7 +34,7 @@ class InstalledReport(Struct, frozen=True):
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return plain_report(self, "environment", packages=list(map(_mapping, self.packages)))
+        return plain_report(self, "environment", packages=list(map(_package_data, self.packages)))
 
 
 def list_installed(request: ListRequest, context: Context) -> InstalledReport:
@@ -58,7 +58,7 @@ def project_folder(entry: Installed) -> str | None:
         return None
 
 
-def _mapping(entry: Installed) -> dict[str, object]:
+def _package_data(entry: Installed) -> dict[str, object]:
     return plain_fields(
         entry,
         "name version label requested editable location",

@@ -71,7 +71,7 @@ def find_login(
 
     :param url: the address for uploads, maybe with a login in it.
     :param pypirc: the section of ``.pypirc`` for the index.
-    :param settings: set the use of keyring.
+    :param settings: whether and how keyring is used.
     :param home: the folder of netrc.
     :param is_live_index: whether the index is a live index of wheelfit, which has its own token.
     :param note: called with the fault of a file that cannot be used.
@@ -148,7 +148,7 @@ class UploadIndex:
     """An index that takes uploads."""
 
     upload_url: str
-    """Like all of these URLs, it has no credentials."""
+    """The URL for uploads; no URL here has credentials."""
     check_url: str
     """The index URL, at which published files are looked up."""
     base: str | None

@@ -28,7 +28,7 @@ POLICY_VARIABLE = "WHEELFIT_POLICY_FILE"
 """Names a further policy, which can only forbid more."""
 
 _MAX_SIZE = 4 << 20
-"""Bytes of the longest file; one byte more is read, and then refused."""
+"""The largest size of a file, in bytes; a larger one is refused."""
 _LOCK_TIMEOUT = 30.0
 """Seconds to wait for another process that changes the file."""
 

@@ -127,8 +127,8 @@ def run_wheel_tests(request: WheelTestsRequest, context: Context) -> WheelTestsR
     :raises FileProblem: there are no wheels, or no such tests; or tests cannot be copied, or
         results not be written.
     :raises InvalidDocument: the project's ``pyproject.toml`` is not TOML.
-    :raises UsageError: the command is empty, nothing names the tests, two of them have one name, or
-        an option cannot be read.
+    :raises UsageError: the command is empty, no tests are named or found, two files of tests have
+        the same name, or an option cannot be read.
     """
     # Faults of options and of the project are reported before anything runs.
     _words_of(request.command)
@@ -226,8 +226,8 @@ def _test_wheel(
                 wheel, folder / "env", interpreter, machine, request, machine_context
             )
         except WheelfitError as error:
-            why = ": ".join(filter(None, (str(error), error.note)))
-            return replace(result, state="failed", reason=f"it cannot be installed: {why}")
+            cause = ": ".join(filter(None, (str(error), error.note)))
+            return replace(result, state="failed", reason=f"it cannot be installed: {cause}")
         work = folder / "work"
         _copy(sources, work)
         log = wheel.path.parent / FOLDER / f"{wheel.path.stem}.log"
@@ -403,7 +403,7 @@ def _copy(sources: Sequence[Path], folder: Path) -> None:
 def _words_of(command: str) -> list[str]:
     """Split a command as a shell does.
 
-    :raises UsageError: it is empty, or a quotation in it has no end.
+    :raises UsageError: it is empty, or has an unclosed quote.
     """
     try:
         words = shlex.split(command)

@@ -1,4 +1,4 @@
-"""The choice among the members of a bridged family, as far as it differs from that among variants.
+"""The choice among the members of a bridged family, where it differs from that among variants.
 
 A family is a project whose builds are published as several distributions, its members. They have
 different releases, and two of them can be requested by name, although they install the same files.

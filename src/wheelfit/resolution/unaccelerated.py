@@ -34,9 +34,11 @@ class Acceleration(Struct, frozen=True):
     used: tuple[str, ...]
     """Namespaces of the accelerators that the build uses."""
     why_not: Mapping[str, str]
-    """The reason why the best build for an accelerator was not chosen, by namespace of each that a
-    build of the release uses, or else one of the newest release with variants. Empty if the chosen
-    build uses an accelerator."""
+    """By namespace of an accelerator, the reason why the best build for it was not chosen.
+
+    The accelerators are those that builds of the release use; if none does, those that builds of
+    the newest release with variants use. Empty if the chosen build uses an accelerator.
+    """
     is_kept: bool = False
     """Whether the build is installed already and kept."""
 
@@ -126,8 +128,7 @@ def accelerated_release(
 ) -> Version | None:
     """Return the newest release with a build for an accelerator of the machine.
 
-    A newer release may have compatible builds only without an accelerator, and would leave it
-    unused.
+    The compatible builds of a newer release may all leave the accelerator unused.
 
     :return: None if it is the newest compatible release, or if no recent release has such a build.
     """

@@ -53,8 +53,8 @@ def verify_provenance(
 
     :param provenance: the document of the index.
     :param sha256: of the content of the file, hexadecimal.
-    :param trusted: the only identity that may have signed; several different ones refuse every
-        file, so that no setting weakens another. None: those the index names.
+    :param trusted: identities, each of which must be the only signer, so that no setting weakens
+        another; empty: any signer that the index names is accepted.
     :return: identities as `parse_publisher` reads them, each once.
     :raises AttestationProblem: a signature is not valid, there is none, or others signed.
     :raises UserError: the library is not installed.

@@ -115,7 +115,7 @@ class Client:
         """Return the whole answer, of any status.
 
         :param limit: bytes of the longest body accepted, decompressed.
-        :param packed: whether the body stays compressed as it was sent; then the limit is of that.
+        :param packed: whether the body stays compressed; then the limit is for its size as sent.
         :raises Unreachable: there was no complete answer, repeatedly.
         :raises UnexpectedStatus: a lasting error of the server, a login refused, or a body beyond
             the limit.

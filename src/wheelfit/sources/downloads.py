@@ -85,9 +85,9 @@ class Download:
     ) -> _T:
         """Write the file, completely and verified, and read it, possibly while it arrives.
 
-        :param use: reads the file, and calls its second argument before using the result: that
-            waits until the whole file has arrived and is verified. After an error it may be called
-            a second time; then the first result is discarded.
+        :param use: reads the file. Before it uses what it has read, it calls its second argument,
+            which waits until the whole file has arrived and is verified. After an error it may be
+            called a second time; then the first result is discarded.
         :param target: an empty file, open for writing and reading; after an error its content
             is undefined.
         :raises HashMismatch: a promised hash does not match.

@@ -48,7 +48,7 @@ _TAG = re.compile(
     r"""((?:[\s/]++|=?[^\s/>=]++(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+))?+|=)*+)>"""
 )
 _TAG_START = re.compile(r"</?[A-Za-z]")
-# What begins so is ignored up to the next ">", as in browsers.
+# Markup that begins like this is skipped up to the next ">", as in browsers.
 _COMMENT_START = re.compile(r"<(?:[!?]|/(?![A-Za-z]))")
 # The content of these is always text.
 _TEXT_UNTIL = {

@@ -61,11 +61,11 @@ class InstallRules(Struct, frozen=True):
     constraints: tuple[str, ...] = ()
     """Files that limit versions."""
     pre: bool = False
-    """Whether pre-releases count."""
+    """Whether pre-releases are allowed."""
     only_binary: tuple[str, ...] = ()
-    """Projects of which only wheels count; also ``:all:`` and ``:none:``."""
+    """Projects that are installed from wheels only; also ``:all:`` and ``:none:``."""
     no_binary: tuple[str, ...] = ()
-    """Projects of which no wheels count; also ``:all:`` and ``:none:``."""
+    """Projects that are never installed from wheels; also ``:all:`` and ``:none:``."""
     prefer_binary: bool = False
     """Whether an older release with a wheel is preferred to a newer one without."""
     require_hashes: bool = False
@@ -146,7 +146,7 @@ def read_pip_configuration(context: PipContext) -> SourceSettings:
 def read_pip_rules(context: PipContext, command: str = "install") -> InstallRules:
     """Read the existing files, and return their rules about installing.
 
-    :param command: the command of pip whose section counts.
+    :param command: the command of pip whose section is read.
     :raises InvalidConfiguration: as `read_pip_configuration`.
     """
     return rules_from(_read_files(context), context.environ, command)
@@ -213,7 +213,7 @@ def rules_from(
 
     :param files: the least important first.
     :param environ: the environment; only ``PIP_*`` variables are read.
-    :param command: the command of pip whose section counts.
+    :param command: the command of pip whose section is read.
     :raises InvalidConfiguration: a file has no sections, or a value is not of its kind.
     """
     values: dict[str, Any] = {}

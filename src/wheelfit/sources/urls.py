@@ -1,4 +1,4 @@
-"""URLs as text: join, split off credentials, make them fit to be shown."""
+"""Functions on URLs as text: joining, credentials, redaction, and paths of files."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def split_userinfo(url: str) -> tuple[str, tuple[str, str | None] | None]:
 
 
 def with_userinfo(url: str, user: str, password: str | None) -> str:
-    """Return a URL without credentials with some; see `split_userinfo`."""
+    """Add credentials to a URL that has none, the inverse of `split_userinfo`."""
     parts = urlsplit(url)
     secret = "" if password is None else f":{quote(password, safe='')}"
     return urlunsplit(parts._replace(netloc=f"{quote(user, safe='')}{secret}@{parts.netloc}"))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _V = TypeVar("_V")
 _PIECE = 1 << 10
+"""Bytes sent at once by a slow response (`Faults.trickle`)."""
 
 
 @dataclass

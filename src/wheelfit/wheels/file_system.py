@@ -55,7 +55,7 @@ def extended_path(path: AnyPath) -> str:
 
 
 class FileSystem(DiskOperations):
-    """The disk of this machine, for all that installing and linking change.
+    """The file operations of this machine, for installing and linking wheels.
 
     Files are read with ``os`` directly, unless the file system itself matters. Those of other
     machines, for tests, derive from this class (`wheelfit.testing.file_systems`).

@@ -117,23 +117,23 @@ class _Unpacker:
     """A deflate decompressor of `zlib`, with the interface of `bz2.BZ2Decompressor`."""
 
     def __init__(self) -> None:
-        self._inside = zlib.decompressobj(-zlib.MAX_WBITS)
+        self._decompressor = zlib.decompressobj(-zlib.MAX_WBITS)
 
     def decompress(self, data: bytes, most: int) -> bytes:
         """Return content, and keep the input that exceeds the limit."""
-        return self._inside.decompress(self._inside.unconsumed_tail or data, most)
+        return self._decompressor.decompress(self._decompressor.unconsumed_tail or data, most)
 
     @property
     def needs_input(self) -> bool:
         """Whether all input has been used."""
-        return not self._inside.unconsumed_tail
+        return not self._decompressor.unconsumed_tail
 
     @property
     def eof(self) -> bool:
         """Whether the data ended."""
-        return self._inside.eof
+        return self._decompressor.eof
 
     @property
     def unused_data(self) -> bytes:
         """The data after the end."""
-        return self._inside.unused_data
+        return self._decompressor.unused_data

@@ -1,4 +1,4 @@
-"""Read a few files of dist-info, or the sizes, of a wheel of which little shall be fetched.
+"""Read a few files of dist-info, or the sizes, of a wheel with as few requests as possible.
 
 The end of a wheel is read first. It has the end of the central directory with the entries of
 dist-info, which come last in most wheels, and often the files themselves. So one or two requests

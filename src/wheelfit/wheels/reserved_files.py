@@ -36,7 +36,7 @@ _TOOL_SETTINGS: Mapping[str, str] = {
     ".condarc": "conda",
     "condarc": "conda",
 }
-"""Files of the prefix with the settings of a tool, by name; one could add an index."""
+"""Files of the prefix with the settings of a tool, by name; such a file could add an index."""
 _ACTIVATION_SCRIPT = pattern(r"(?:de)?activate(?:\..*)?|activate_this\.py", re.DOTALL)
 _ACTIVATES = "it activates the environment"
 _RUNS_AT_STARTUP = "it runs code whenever Python starts"

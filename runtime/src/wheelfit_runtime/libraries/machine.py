@@ -77,7 +77,7 @@ def check_machine(family: LibraryFamily, machine: Machine) -> None:
 
 
 def is_compatible(filename: str, machine: Machine) -> bool:
-    """Return whether a wheel is compatible with a machine; only its platform tags count."""
+    """Return whether the platform tags of a wheel are compatible with a machine."""
     platforms = filename.removesuffix(".whl").rpartition("-")[2].split(".")
     return any(_is_platform_compatible(tag, machine) for tag in platforms)
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 PATIENCE = 1.0
 """Seconds before the first message."""
 _INTERVALS = {True: 0.2, False: 10.0}
+"""Seconds between messages about one operation, by whether the stream is a terminal."""
 _MEGA = 1_000_000
 
 
@@ -30,7 +31,7 @@ class Progress:
         self._start = time.monotonic()
         self._patience = patience
         self._last = ""
-        self._next = 0.0
+        self._next_time = 0.0
         try:
             self._is_terminal = bool(stream and stream.isatty())
         except ValueError:
@@ -45,9 +46,9 @@ class Progress:
         now = time.monotonic()
         if self._stream is None or now - self._start < self._patience:
             return
-        if operation == self._last and now < self._next:
+        if operation == self._last and now < self._next_time:
             return
-        self._last, self._next = operation, now + _INTERVALS[self._is_terminal]
+        self._last, self._next_time = operation, now + _INTERVALS[self._is_terminal]
         amount = ""
         if total:
             amount = f" ({(received or 0) / _MEGA:.0f} of {total / _MEGA:.0f} MB)"

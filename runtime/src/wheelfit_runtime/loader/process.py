@@ -119,7 +119,7 @@ def _detect_nvidia(view: SystemView, *, devices: bool) -> Detection:
 def _usable_bounds(
     detection: Detection, driver: NvidiaDriver, view: SystemView
 ) -> Iterator[DeviceValues]:
-    """Yield one entry: the lower bounds of the CUDA majors with code for at least one GPU (P-95).
+    """Yield the lower bounds of the CUDA majors with code for a GPU, as one entry (P-95).
 
     If every major has code for one of them, nothing is yielded.
 

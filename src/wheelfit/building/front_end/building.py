@@ -75,7 +75,7 @@ class ProjectBuilder:
     """Called with every line that a backend prints; None: lines go to the log only."""
 
     def wheels(self, order: BuildOrder, folder: Path) -> tuple[BuiltWheel, ...]:
-        """Build the wheels of an order, and return them in its sequence.
+        """Build the wheels of an order, and return them in the order of its choices.
 
         :raises BuildFailed: the backend failed, or built another wheel than requested.
         :raises FileProblem: there is no project, or not enough space.
@@ -115,7 +115,7 @@ class ProjectBuilder:
 
 
 _REPRODUCIBLE_VARIABLES = {"LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "TZ": "UTC"}
-"""Variables of backends for reproducible builds (``SOURCE_DATE_EPOCH``)."""
+"""Environment variables of backends if ``SOURCE_DATE_EPOCH`` requests reproducible builds."""
 
 
 @dataclass(slots=True)

@@ -123,7 +123,7 @@ def _parts(codes: Mapping[str, Optimisation], plain: Mapping[str, Optimisation])
 def _losses(
     variant: Mapping[str, Optimisation], plain: Mapping[str, Optimisation], recipe: Recipe
 ) -> Iterator[str]:
-    """Yield the losses of binaries, except for flags that the project itself names."""
+    """Yield what binaries have lost, except for losses that the project's own flags ask for."""
     flags = recipe.further_flags or ()
     names_level = any(flag.startswith("-O") for flag in flags)
     names_assertions = "-UNDEBUG" in flags

@@ -1,4 +1,4 @@
-"""From a backend's wheel to one that may be published: converted, resolved, checked."""
+"""Conversion of a backend's wheel to one that may be published, and checks of the result."""
 
 from __future__ import annotations
 
@@ -182,7 +182,10 @@ def _with_resolved_markers(source: Path, folder: Path, epoch: int | None) -> Pat
 
 
 _MAX_BYTES = 8 << 20
-"""Bytes of binaries that are examined, so that it takes seconds. `wheelfit check` has no limit."""
+"""Bytes of all examined binaries, so that the check takes only some seconds.
+
+`wheelfit check` has no such limit.
+"""
 
 
 def notes_above_level(path: Path, properties: PropertySet) -> Iterator[str]:

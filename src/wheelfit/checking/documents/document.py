@@ -324,7 +324,7 @@ class _DocumentChecks:
             case BuiltinProvider(name=name) if name != ABI_DEPENDENCY:
                 yield self._unselectable(f"no tool has a built-in provider {name}", path)
             case None if self._document.lacks_providers:
-                # It has no table of providers (PEP 825), so the namespace alone tells the values.
+                # It has no table of providers (PEP 825), so only the namespace decides the values.
                 if feature.namespace in VOCABULARIES:
                     yield from self._check_vocabulary(feature, values, path)
             case None:

@@ -154,7 +154,7 @@ def _corrected_path(finding: Finding) -> str | None:
 def _with_region(finding: Finding, by_path: dict[str, DocumentEntry], text: _Text) -> Finding:
     """Return a finding with the region of its correction; without a region, no correction."""
     correction, entry = finding.correction, by_path.get(finding.path)
-    # Only `_sorted_values` below corrects bad values: it needs their text.
+    # Bad values have no correction yet: `_sorted_values` below makes it from their text.
     if correction is None and finding.code != BAD_VALUES.code:
         return finding
     corrected_path = _corrected_path(finding)

@@ -101,7 +101,7 @@ def _find_reach(
                 for interpreter in interpreters
                 if interpreter in best_labels
             )
-            is_best_for_some = any(kind not in best_labels for kind in interpreters)
+            is_best_for_some = not interpreters <= best_labels.keys()
             if is_best_for_some:
                 reach.chosen.add(label)
             reach.fitting.setdefault(label, {}).update(higher_labels)

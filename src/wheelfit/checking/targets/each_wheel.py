@@ -35,7 +35,7 @@ WheelMapper: TypeAlias = (
     "Callable[[Callable[[WheelToCheck], CheckedWheel], Sequence[WheelToCheck], Progress],"
     " Iterable[CheckedWheel | WheelfitError]]"
 )
-"""Calls a function for each of some wheels, and returns the results in their order.
+"""Calls a function for each wheel, and returns the results in the order of the wheels.
 
 An error leaves its wheel unchecked.
 """

@@ -79,14 +79,14 @@ def check_paths(
     :param on_release: called with each release; returns further findings.
     :param map_wheels: calls `check_one_wheel` for each of some wheels; default: in threads.
     """
-    files = _NamedFiles()
+    files = _FilesToCheck()
     for path in paths:
         files.add(path)
     return _PathChecks(files, options, on_release, map_wheels or check_in_threads).report(progress)
 
 
 @dataclass(slots=True)
-class _NamedFiles:
+class _FilesToCheck:
     """The files to check, each once, in the order of the arguments."""
 
     wheels: dict[Path, None] = field(default_factory=dict)
@@ -120,7 +120,7 @@ class _NamedFiles:
             self._skip(path, "the file is neither a wheel nor a variant document")
 
     def _add_file(self, path: Path) -> bool:
-        """Add a file by the kind of its name; return False if its name is of none."""
+        """Add a file of the kind that its name shows; return False for any other name."""
         kinds = (".whl", VARIANTS_SUFFIX, _DOCUMENT, _PAGE)
         if path.name.endswith(kinds) and path.exists() and not path.is_file():
             self._skip(path, "it is not an ordinary file")  # a pipe may never end
@@ -163,7 +163,7 @@ class _NamedFiles:
 class _PathChecks:
     """The checks of some files, and their findings."""
 
-    files: _NamedFiles
+    files: _FilesToCheck
     options: CheckOptions
     on_release: Callable[[ReleaseFacts], Iterable[Finding]]
     map_wheels: WheelMapper
@@ -267,11 +267,11 @@ class _PathChecks:
             message = f"the entry {file.filename} leads to a file with another name, {path.name}"
             self.findings.append(Location(str(page)).finding(checks.STRANGE_ENTRY, message))
             return False
-        real = os.path.realpath(path)
-        self.folder_of[real] = page.parent
-        self.entries[real] = file
-        if real not in self.known_paths:  # a file outside of the given folders
-            self.known_paths.add(real)
+        real_path = os.path.realpath(path)
+        self.folder_of[real_path] = page.parent
+        self.entries[real_path] = file
+        if real_path not in self.known_paths:  # a file outside of the given folders
+            self.known_paths.add(real_path)
             (self.files.wheels if path.suffix == ".whl" else self.files.index_files)[path] = None
         return True
 
@@ -360,7 +360,7 @@ class _PathChecks:
             self.findings.append(Location(str(path)).finding(checks.WRONG_LABEL, message))
 
     def _read(self, path: Path, limit: int) -> bytes | None:
-        """Return the content, of a larger file one byte more than the limit; None: unreadable."""
+        """Return at most one byte more than the limit of a file; None if it cannot be read."""
         try:
             with path.open("rb") as file:
                 return file.read(limit + 1)

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 _THREADS = 16
 _MISSING_STATUSES = frozenset([401, 403, 404, 410, *range(500, 600)])
-"""Statuses of answers because of which nobody can fetch a listed file."""
+"""HTTP statuses that mean that a listed file cannot be fetched."""
 
 
 def check_project(

@@ -49,8 +49,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "doctor": ("machines", "diagnose the machine and the environment"),
     "demo": ("tool", "demonstrate wheelfit in a throw-away environment"),
 }
-"""The top-level commands in the order of ``--help``: the module beside this one that defines each
-in its ``COMMANDS``, and a summary."""
+"""The top-level commands in the order of ``--help``, each with its module and a summary.
+
+The module is beside this one, and defines the command in its ``COMMANDS``.
+"""
 
 OTHER_NAMES: Mapping[str, str] = {
     "compile": "lock",
@@ -61,7 +63,7 @@ OTHER_NAMES: Mapping[str, str] = {
     "upgrade": "install --upgrade",
     "upload": "publish",
 }
-"""What other tools call a command, and its name here."""
+"""Names of commands in other tools, each with the name of the command here."""
 
 FIRST_COMMANDS: Mapping[str, tuple[str, ...]] = {
     "Install": ("install", "uninstall", "list", "venv"),

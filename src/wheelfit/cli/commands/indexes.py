@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 def _publish(arguments: Namespace, output: Output, context: Context) -> int:
-    """Check and publish; 9 for faults, 10 if a target was left unchecked."""
+    """Check and publish; return 9 for faults, 10 if a target was left unchecked."""
     from wheelfit.cli.render.indexes import publish_exit_code, show_publish
     from wheelfit.operations.publish import PublishRequest, publish
 
@@ -58,14 +58,14 @@ def _publish(arguments: Namespace, output: Output, context: Context) -> int:
 
 
 def _check_index(arguments: Namespace, output: Output, context: Context) -> int:
-    """Check an index; 9 for faults, 10 if a target was left unchecked."""
+    """Check an index; return 9 for faults, 10 if a target was left unchecked."""
     from wheelfit.cli.render.check import check_forms, exit_code, show_check
     from wheelfit.operations.check_index import CheckIndexRequest, check_index
 
     check_forms(sarif=arguments.sarif, output=output)
     report = check_index(request_of(CheckIndexRequest, arguments), context)
     show_check(report, output, sarif=arguments.sarif, file=arguments.output)
-    if not report.full and output.verbosity < 1:  # silence would suggest that they were
+    if not report.full and output.verbosity < 1:  # otherwise users may expect that they were
         output.note("contents were not compared with RECORD and hashes; --full does that")
     return exit_code(report.findings, strict=arguments.strict)
 
@@ -100,7 +100,7 @@ def _serve(arguments: Namespace, output: Output, context: Context) -> int:
 
 
 def _prefetch(arguments: Namespace, output: Output, context: Context) -> int:
-    """Fill mirrors; 3 if a file is in no mirror, 5 if a fetch failed."""
+    """Fill mirrors; return 3 if a file is in no mirror, 5 if a fetch failed."""
     from wheelfit.cli.render.indexes import show_prefetch
     from wheelfit.operations.prefetch import PrefetchRequest, prefetch
 
@@ -132,7 +132,7 @@ def _proxy(arguments: Namespace, output: Output, context: Context) -> int:
 
 
 def _run(arguments: Namespace, output: Output, context: Context) -> int:
-    """Run the command; its exit code is that of this one."""
+    """Run a command, and return its exit code."""
     from wheelfit.errors import UsageError
     from wheelfit.operations.run import RunRequest, run
 

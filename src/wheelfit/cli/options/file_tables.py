@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _TableList(ValueType):
-    """Tables of one name, each read by a function; layers add to each other.
+    """Tables of one name, each read by a function; those of all layers are joined.
 
     :param read: called with the key, for errors, a table and its place.
     """
@@ -174,7 +174,7 @@ def _shorthand(path: str, row: Mapping[str, Any], place: ValuePlace) -> object:
         place.refuse(path, "is built in; take another name")
     if re.fullmatch(r"[a-z0-9][a-z0-9._-]*", name) is None:
         place.refuse(path, "is not a name: lower-case letters, digits, '.', '_' and '-'")
-    own_keys = [key for key in row if key != "name"]  # which is that of the table
+    own_keys = [key for key in row if key != "name"]  # `read` adds the name of the table
     _check_keys(path, own_keys, (*_PREFERENCE_KEYS, "meaning"), place)
     meaning = row.get("meaning", "")
     if not isinstance(meaning, str):

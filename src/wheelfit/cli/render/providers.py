@@ -115,7 +115,7 @@ def _show_vocabulary(vocabulary: Sequence[Mapping[str, Any]], output: Output) ->
 
 
 def _first_and_last(values: Sequence[str], output: Output) -> str:
-    """Return values, for a line that states their number; of many, the first five and the last."""
+    """Join values; of more than eight, only the first five and the last, unless verbose."""
     if len(values) <= 8 or output.verbosity > 0:
         return ", ".join(values)
     return f"{', '.join(values[:5])}, … {values[-1]}"

@@ -72,7 +72,7 @@ def _conditions(tree: Tree) -> Iterator[str]:
 
 
 def _print(nodes: Sequence[_Node], output: Output, depth: int | None) -> None:
-    """Print lines; without recursion, for a lock may be of any depth."""
+    """Print lines, without recursion, since a lock may be of any depth."""
     pending = [(node, "", "", 0) for node in reversed(nodes)]
     while pending:
         node, head, margin, steps = pending.pop()
@@ -102,7 +102,7 @@ class _TreeLines:
         self._tree = tree
         self._printed: set[int] = set()
         """The positions of packages whose dependencies, or dependents, were printed."""
-        self._everything = output.verbosity > 0
+        self._is_verbose = output.verbosity > 0
 
     def _title(self, package: TreePackage) -> str:
         title = str(package.name)
@@ -118,7 +118,7 @@ class _TreeLines:
 
     def _labels(self, labels: Iterable[Label | None], word: str = "or") -> str:
         names = [label or "plain wheel" for label in labels]
-        if len(names) > _MAX_LABELS and not self._everything:
+        if len(names) > _MAX_LABELS and not self._is_verbose:
             rest = len(names) - _MAX_LABELS
             return f"{', '.join(names[:_MAX_LABELS])} {word} {rest} more"
         return listed(names, word, most=None)

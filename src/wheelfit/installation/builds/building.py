@@ -89,6 +89,7 @@ class WheelBuilder:
         self._allowed: set[NormalizedName] = set()
         """Projects to which the user consented at a prompt."""
         self._named: dict[DirectSource, Product] = {}
+        """The products of the projects that the user named."""
         self._scratch = scratch
         self._folder: Path | None = None
         self._folder_lock = threading.Lock()
@@ -230,7 +231,7 @@ class WheelBuilder:
         return open_local(self._built(self._product(file)).path)
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
-        """Put the whole file into a folder."""
+        """Copy a wheel into a folder, building it if need be; return its path there."""
         del progress  # nothing is received
         wheel = self._built(self._product(file))
         return Path(shutil.copyfile(wheel.path, folder / wheel.filename))
@@ -275,7 +276,7 @@ class WheelBuilder:
             return True
         if consent.mode != "always":
             return False
-        # For a project with variants it would be the plain build, which nobody requested.
+        # For a project with variants it would be the plain build, which the user did not request.
         page = self._repository.project(name)
         filenames = [wheel_filename_of(file.filename) for file in page.files] if page else []
         return not any(filename.is_variant for filename in filenames if filename is not None)

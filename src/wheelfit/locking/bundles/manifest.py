@@ -36,7 +36,7 @@ _PATH_SEGMENT = re.compile(rf"[^{_FORBIDDEN}]*[^{_FORBIDDEN}. ]")
 
 @dataclass(frozen=True, slots=True)
 class BundledFile:
-    """The expected name, size and hash of one file of a bundle."""
+    """The expected size and hash of one file of a bundle."""
 
     sha256: str
     size: int

@@ -201,17 +201,18 @@ def _reduced_entry(
         wheels = [wheel for wheel in entry["wheels"] if file_name_of(wheel) in kept_entry.filenames]
         _set_or_remove(entry, "wheels", [_bundled_file(wheel, files) for wheel in wheels])
     tool = entry.get("tool", {}).get(TOOL, {})
-    needs = tool.get(VARIANT_DEPENDENCIES)
+    requirements = tool.get(VARIANT_DEPENDENCIES)  # by label
     labels = {wheel.filename.label or "" for wheel in kept_entry.wheels}
-    if needs is not None:
-        needs = {label: texts for label, texts in needs.items() if label in labels}
-        tool[VARIANT_DEPENDENCIES] = needs
+    if requirements is not None:
+        requirements = {label: texts for label, texts in requirements.items() if label in labels}
+        tool[VARIANT_DEPENDENCIES] = requirements
     if "dependencies" in entry:
         remaining = {str(name) for name in names}
-        if needs is not None and needs.keys() >= labels:  # listed for every kept wheel
+        # Only if they are listed for every kept wheel.
+        if requirements is not None and requirements.keys() >= labels:
             remaining &= {
                 parse_requirement(text, allow_variant_markers=False).name
-                for texts in needs.values()
+                for texts in requirements.values()
                 for text in texts
             }
         dependencies = [

@@ -47,7 +47,7 @@ _TYPES = {
     ".json": "application/json",
 }
 _UNCHANGING = re.compile(r"(?:files|simple/[^/]+)/[0-9a-f]{16}/[^/]+(?<!\.provenance)")
-"""Paths with the digest of a file; provenance may change, as its path has that of its file."""
+"""Paths with the digest of a file that decides the content, as it does not for provenance."""
 _FOREVER = "public, max-age=31536000, immutable"
 _REVALIDATE = "no-cache"
 
@@ -60,7 +60,7 @@ def open_object_store_target(url: str) -> ObjectStoreTarget:
 class ObjectStoreTarget:
     """An index on an object store: a `Target`.
 
-    :param store: of obstore, at the prefix below which the index is.
+    :param store: a store of obstore, whose root is the root of the index.
     """
 
     def __init__(

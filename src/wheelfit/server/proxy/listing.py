@@ -230,7 +230,7 @@ class _PageWriter:
         # Build tags of variants start with it, so that installers prefer them.
         build_number = highest_build(wheel.filename for wheel in release.wheels)
         metadata = {wheel.filename.text: self._metadata(wheel) for wheel in _wheels(offered)}
-        if self.all_variants and _differ(metadata):
+        if self.all_variants and _requirements_differ(metadata):
             # A lock has one list of requirements for all machines.
             return self._only_plain(release, offered, metadata)
         if not any(_has_variant_markers(body) for body in metadata.values()):
@@ -376,8 +376,12 @@ class _PageWriter:
         ]
         valid = replace(
             offered,
-            variants=tuple(w for w in offered.variants if metadata[w.filename.text] is not None),
-            plain=tuple(w for w in offered.plain if metadata[w.filename.text] is not None),
+            variants=tuple(
+                wheel for wheel in offered.variants if metadata[wheel.filename.text] is not None
+            ),
+            plain=tuple(
+                wheel for wheel in offered.plain if metadata[wheel.filename.text] is not None
+            ),
         )
         client_platforms = marker_platforms((self.client or self.profile.target).platforms)
         builds = builds_by_platform(valid, ranks, client_platforms)
@@ -453,7 +457,7 @@ def _has_variant_markers(body: bytes | None) -> bool:
     return body is not None and without_variant_markers(body, VariantContext.PLAIN) != body
 
 
-def _differ(metadata: Mapping[str, bytes | None]) -> bool:
+def _requirements_differ(metadata: Mapping[str, bytes | None]) -> bool:
     """Return whether the requirements depend on the wheel, or on variant markers."""
     if any(map(_has_variant_markers, metadata.values())):
         return True

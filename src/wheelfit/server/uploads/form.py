@@ -29,8 +29,8 @@ class FormLimits(NamedTuple):
     file: int = 10 << 30
     """Bytes of the file."""
     fields: int = 16 << 20
-    """Bytes of all other fields together, and as many again of headers and of the rest after the
-    end.
+    """Bytes of all other fields together. Headers and data after the end of the form have the same
+    limit, counted together.
     """
     parts: int = 10_000
     """Fields, the file included."""
@@ -69,7 +69,7 @@ def read_form(
 
 
 class _Reader:
-    """The form that the parser reads."""
+    """A reader of one form."""
 
     def __init__(self, content_type: str, draft: Draft, limits: FormLimits) -> None:
         try:

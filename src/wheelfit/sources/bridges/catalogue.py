@@ -78,9 +78,9 @@ class KnownFamilies:
         return shipped(name)
 
     def as_default(self, name: str) -> BridgeFamily | None:
-        """Return a shipped family as it counts if the user does not request it.
+        """Return a shipped family as it is used if the user does not request it.
 
-        The newest file counts, unless it refers to locations that the shipped file does not have.
+        The newest file is used, unless it has locations that the shipped file does not have.
         An update neither makes a family a default one nor adds projects that it stands for.
         """
         shipped_family = shipped(name)
@@ -99,7 +99,7 @@ class KnownFamilies:
         )
 
     def restrictions(self, name: str) -> tuple[str, ...]:
-        """Return the parts of a newest file that count only if the user requests it, as clauses."""
+        """Return the parts of a newest file that need a request of the user, as clauses."""
         newest, effective = self.named(name), self.as_default(name)
         if newest is None or effective is None or not newest.by_default:
             return ()
@@ -124,7 +124,7 @@ class KnownFamilies:
         return tuple(families)
 
     def default_index_families(self) -> tuple[BridgeFamily, ...]:
-        """Return the families of indexes that count by default."""
+        """Return the families of indexes that are used by default."""
         names = (index.name for index in _shipped_index_families() if index.is_default)
         families = map(self.as_default, names)
         return tuple(family for family in families if family is not None and family.by_default)
@@ -177,7 +177,7 @@ def update_file(environ: Mapping[str, str]) -> Path:
 def known_families(environ: Mapping[str, str], *, shipped_bridges: bool) -> KnownFamilies:
     """Return the known families, with the files of an update if it is newer.
 
-    :param shipped_bridges: whether those that ship with this program count in any case.
+    :param shipped_bridges: whether to use the shipped files even if an update is newer.
     :raises FileProblem: the update is damaged, or another user could have written it.
     """
     path = update_file(environ)
@@ -244,13 +244,13 @@ def _index_family(name: str, text: str) -> _IndexFamily | None:
 
 
 def has_defaults(names: Iterable[str]) -> bool:
-    """Return whether default families count, given the names from the user, in order."""
+    """Return whether default families are used, given the names from the user, in order."""
     words = [name for name in names if name in (_NONE, _DEFAULT)]
     return words[-1:] != [_NONE]
 
 
 class BridgeCatalogue:
-    """The families that count in one command.
+    """The families that one command uses.
 
     :param names: names of families, ``all-known``, or paths of files that end with ``.toml``;
         ``NAME@URL`` replaces the URL of a family's indexes; ``none`` drops the families named

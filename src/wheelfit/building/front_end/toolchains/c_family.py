@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from wheelfit.building.front_end.toolchains.inputs import BuildInputs
     from wheelfit.core.properties import PropertySet
 
-_C = ("CFLAGS", "CXXFLAGS")
-_FORTRAN = ("FFLAGS", "FCFLAGS")
+_C_VARIABLES = ("CFLAGS", "CXXFLAGS")
+_FORTRAN_VARIABLES = ("FFLAGS", "FCFLAGS")
 _MESON = "mesonpy"
 _APPENDING_BACKENDS = CMAKE_BACKENDS | {"maturin", _MESON}
 """Backends that append ``CFLAGS`` to the flags of the build type."""
@@ -56,7 +56,7 @@ _FLAGS: Mapping[tuple[str, str], Mapping[str, str]] = {
         for name in reversed(aarch64.VERSIONS)
     },
 }
-"""The flags of gcc and clang for each value, lowest first; code for one runs on all higher ones."""
+"""The flags of gcc and clang by value, lowest first; code for one runs on higher processors too."""
 DEFAULT_FLAGS = frozenset(next(iter(flags.values())) for flags in _FLAGS.values())
 """The lowest flag of each feature, which is the default of compilers."""
 _MICROSOFT: Mapping[str, str] = {
@@ -130,10 +130,10 @@ def with_compiler_flags(
 
     :param fortran: whether the compiler of Fortran gets them too.
     """
-    for variable in _C:
+    for variable in _C_VARIABLES:
         inputs = inputs.with_appended(variable, flags, base=base_flags(inputs))
     if fortran:
-        for variable in _FORTRAN:
+        for variable in _FORTRAN_VARIABLES:
             inputs = inputs.with_appended(variable, flags)
     if inputs.backend != _MESON:
         return inputs

@@ -273,7 +273,7 @@ def _parse_enumerator(text: str) -> list[AmdGpu]:
 
 
 def _parse_rocminfo(text: str) -> list[AmdGpu]:
-    """Return the GPUs in blocks of fields; those of memory and code follow the fields of a GPU."""
+    """Return the GPUs in blocks of fields; the first of repeated fields is about the GPU itself."""
     agents: list[dict[str, str]] = []
     for line in text.splitlines():
         key, separator, value = line.partition(":")

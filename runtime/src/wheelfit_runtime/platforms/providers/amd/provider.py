@@ -52,7 +52,7 @@ def _find(view: SystemView, overridden: Mapping[str, tuple[str, ...]]) -> Detect
     if amd_overrides.is_off:
         return answer(NAMESPACE, evidence=amd_overrides.evidence)._replace(status=Status.DISABLED)
     if _GFX in overridden:
-        # As if AMD's variable had the names, so that nothing warns about the GPUs they replace.
+        # Treated as names of AMD's variable, so that the replaced GPUs cause no warnings.
         amd_overrides = amd_overrides._replace(names=overridden[_GFX])
     # If all values are overridden, detection has nothing to add.
     is_known = overridden.keys() == set(_ORDER) or amd_overrides.is_complete
@@ -266,10 +266,10 @@ def _hints(driver: AmdDriver, view: SystemView, overridden: set[str]) -> tuple[s
             f"you may not open {probes.KFD_DEVICE}, so your programs cannot use the GPU; become a "
             "member of the group render"
         )
-    disguise = overrides.value_of(view.environ, _OVERRIDE_GFX)
-    if disguise:
+    override = overrides.value_of(view.environ, _OVERRIDE_GFX)
+    if override:
         hints.append(
-            f"{_OVERRIDE_GFX}={disguise} changes what programs see, but not the choice of wheels; "
+            f"{_OVERRIDE_GFX}={override} changes what programs see, but not the choice of wheels; "
             f"set {_OWN_GFX} for that"
         )
     return tuple(hints)

@@ -52,6 +52,7 @@ class NvidiaFiles(NamedTuple):
     kernel_version: str | None = None
     """Version of the loaded kernel module, such as ``550.54.15``; None if none is loaded."""
     control_device: bool = False
+    """Whether the device file ``/dev/nvidiactl`` exists."""
     wsl: bool = False
     """Whether this is WSL with a GPU passed through (``/dev/dxg``)."""
     jetson: bool = False
