@@ -181,6 +181,19 @@ def test_indexes_of_a_project(sources: SourceSetup, run: Runner, tool: str) -> N
     assert "plain-2" in lock
 
 
+@pytest.mark.parametrize("header", ["[tool]\nuv.", '[tool."uv"]\n', "[tool . uv]\n"])
+def test_spelling_of_uv_tables(sources: SourceSetup, run: Runner, header: str) -> None:
+    """The indexes and pins of uv's table are used in every form that TOML allows."""
+    key = "uv." if header.endswith("uv.") else ""
+    (sources.folder / "pyproject.toml").write_text(
+        '[project]\nname = "demo"\nversion = "1"\ndependencies = ["private"]\n'
+        f'{header}sources = {{ private = {{ index = "own" }} }}\n'
+        f'{key}index = [{{ name = "own", url = "{sources.later.url}", explicit = true }}]\n'
+    )
+    run("lock", "-i", sources.first.url, "--no-cache-dir", "--platform", "linux-x86_64")
+    assert "private-9" in (sources.folder / "pylock.toml").read_text()
+
+
 @pytest.mark.parametrize("tool", ["wheelfit", "uv"])
 def test_pins_of_the_current_project(
     sources: SourceSetup, run: Runner, tool: str, monkeypatch: pytest.MonkeyPatch
