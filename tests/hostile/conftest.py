@@ -48,6 +48,7 @@ class Site:
             name: what
             for name, what in found.items()
             if not f"{name}/".startswith(tuple(f"{cache}/" for cache in caches))
+            and not name.endswith("/.facts.json")  # facts about wheels, beside an index
         }
 
     def attempt(self, command: str, *words: str | Path) -> CommandResult:

@@ -631,7 +631,7 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
     return write(folder, STEM + "-py3-none-any-null.whl", records())
 """
         builder.project(backend=backend)
-        assert "built variant null instead of a plain wheel" in builder.build(code=1).err
+        assert "built variant null of demo instead of a plain wheel" in builder.build(code=1).err
 
 
 class TestResults:

@@ -241,14 +241,7 @@ class _OpenOrder:
         self.builder.report(f"building a plain wheel{purpose} with {contents.backend}")
         inputs = self._inputs(settings, properties, environment, contents)
         self._prepare(environment, inputs)
-        raw = self._complete(*self._run(environment, inputs), properties)
-        if raw.label is not None:
-            raise BuildFailed(  # B-10
-                f"{contents.backend} built variant {raw.label} instead of a plain wheel",
-                where=raw.path.name,
-                hint="remove variant settings from the project and from the environment variables",
-            )
-        return raw
+        return self._complete(*self._run(environment, inputs), properties)
 
     def _complete(self, path: Path, log: Path, properties: PropertySet) -> BackendWheel:
         """Repair a built wheel, and add the configured dependencies and ABI exports."""

@@ -42,8 +42,6 @@ class BackendWheel:
     """A wheel that a backend built."""
 
     path: Path
-    label: str | None
-    """Its label; None: it is plain."""
     content: str
     """A digest of all its files without dist-info."""
     crates: CompiledCrates | None = None
@@ -51,9 +49,18 @@ class BackendWheel:
 
 
 def read_built_wheel(path: Path, name: str) -> BackendWheel:
-    """Read a wheel that a backend built."""
+    """Read the plain wheel that a backend built.
+
+    :raises BuildFailed: it is invalid, or a variant (B-10).
+    """
     try:
         filename = parse_wheel_filename(path.name)
+        if filename.label is not None:
+            raise BuildFailed(
+                f"the backend built variant {filename.label} of {name} instead of a plain wheel",
+                where=path.name,
+                hint="remove variant settings from the project and from the environment variables",
+            )
         with WheelArchive(path, filename) as archive:
             archive.verify()
             info = f"{archive.dist_info}/"
@@ -68,7 +75,7 @@ def read_built_wheel(path: Path, name: str) -> BackendWheel:
             note=error.note,
             hint="report it to the maintainers of its build backend",
         ) from None
-    return BackendWheel(path, filename.label, digest.hexdigest())
+    return BackendWheel(path, digest.hexdigest())
 
 
 def with_dependencies(
