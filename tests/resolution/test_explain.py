@@ -136,7 +136,7 @@ class TestWhichRelease:
         explanation = explain(world)
         assert explanation.version == Version("2.8")
         assert explanation.notes[0].startswith(
-            "torch 3 is passed over, no wheel of it fits: cu129: needs CUDA driver >= 12.9"
+            "torch 3 is passed over because no wheel of it fits: cu129: needs CUDA driver >= 12.9"
         )
 
     def test_several_for_one_reason_share_a_line(self, world: ResolutionSetup) -> None:
@@ -145,7 +145,7 @@ class TestWhichRelease:
             add_release(world.repository, f"torch {version}", NEWEST_CUDA)
         (note,) = [note for note in explain(world).notes if "passed over" in note]
         assert note.startswith(
-            "torch 5, 4 and 3 are passed over, no wheel of them fits: cu129: needs CUDA driver"
+            "torch 5, 4 and 3 are passed over because no wheel of them fits: cu129: needs CUDA"
         )
 
     def test_one_that_needs_a_url_is_passed_over(self, world: ResolutionSetup) -> None:

@@ -271,7 +271,7 @@ OUTSIDE_STABLE_ABI = CHECKS.warning("outside-stable-abi", "F-15",
     "a wheel for the stable ABI uses functions outside of it, or missing in its oldest Python",
     "build with Py_LIMITED_API set to the Python of the tag, or name a newer one in the tag")
 RPATH_LEADS_OUT = CHECKS.warning("rpath-leads-out", "B-34",
-    "a binary searches libraries in a folder outside of the Python environment",
+    "a binary looks for libraries in a folder outside of the Python environment",
     "make the folder relative, as $ORIGIN/../fast.libs, with auditwheel or patchelf")
 DEBUG_SYMBOLS = CHECKS.warning("debug-symbols", "B-34",
     "the wheel has more than a megabyte of debug information, which every user downloads",

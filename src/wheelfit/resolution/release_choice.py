@@ -168,6 +168,6 @@ def notes_on_passed_over(choices: Iterable[ReleaseChoice]) -> Iterator[str]:
         versions = listed([str(choice.release.version) for choice in alike])
         verb, pronoun = ("is", "it") if len(alike) == 1 else ("are", "them")
         yield (
-            f"{alike[0].release.name} {versions} {verb} passed over, no wheel of {pronoun} fits: "
-            f"{reason}"
+            f"{alike[0].release.name} {versions} {verb} passed over because no wheel of {pronoun} "
+            f"fits: {reason}"
         )

@@ -99,18 +99,18 @@ class _PartialArchive(ZipArchive):
         """Return the known members with some names in dist-info, by name."""
         folder = dist_info_folder(self._by_name, filename, where=self.where)
         paths = {f"{folder}/{name}": name for name in names if folder is not None}
-        found: dict[str, Member] = {}
+        members: dict[str, Member] = {}
         for member in self.members:
             if (name := paths.get(member.name)) is None:
                 continue
-            if name in found:
+            if name in members:
                 raise InvalidWheel(f"{member.name!r} exists twice", where=self.where)
             size = max(member.size, member.compressed_size)
             check_text_size(member.name, size, folder or "", where=self.where)
             if name == "variant.json" and size > DEFAULT_LIMITS.size:  # F-30
                 raise InvalidWheel(f"{member.name!r} has {size} bytes", where=self.where)
-            found[name] = member
-        return found
+            members[name] = member
+        return members
 
     def contents_of(self, members: Mapping[str, Member]) -> dict[str, bytes]:
         """Return the contents of members, which are fetched at once if they are near each other."""

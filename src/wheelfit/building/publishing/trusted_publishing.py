@@ -179,5 +179,5 @@ class _Exchange:
             f"the index answers {request} with {answer.status}: {message}",
             status=answer.status,
             where=self._root,
-            hint="--trusted-publishing never does not use the identity of the job",
+            hint="`--trusted-publishing never` leaves the identity of the job unused",
         )

@@ -182,8 +182,8 @@ def _why_never_matches(comparison: Comparison) -> str | None:
         expected = VARIANT_SETS[variable]  # the number of parts of an item
         parts = _parts(literal)
         if len(parts) != expected:
-            found = count_of(len(parts), "part")
-            return f"{literal!r} has {found}; items of {variable} have {expected}"
+            number = count_of(len(parts), "part")
+            return f"{literal!r} has {number}; items of {variable} have {expected}"
         *names, last = parts
         valid = all(map(is_name, names)) and (is_value(last) if expected == 3 else is_name(last))
         return None if valid else f"{literal!r} is not an item of {variable}"

@@ -245,7 +245,7 @@ Drivers are always queried again; the commands that choose packages use the cach
         _probe,
     ),
     "host": Command(
-        "List, show, compare and write descriptions of machines, for `--for` of any command.",
+        "List, show, compare and write descriptions of machines, which `--for` takes.",
         subcommands={
             "list": Command(
                 "List your own host files, and the parts of presets.",

@@ -103,7 +103,7 @@ CHECK_INDEX = OptionGroup(
 
 CONVERT_INDEX = OptionGroup(
     "",
-    Option("SOURCE", FILE, "the old index: a URL, or the folder of it"),
+    Option("SOURCE", FILE, "the old index, as a URL or a folder"),
     Option(
         "--to TARGET",
         FILE,
