@@ -99,10 +99,10 @@ class WorkRecord(Generic[Item, Value]):
         line = json.dumps({"key": key, "value": self._to_data(value)}, separators=(",", ":"))
         with suppress(OSError):
             if self._file is None:
-                self._file = self._path.open("ab")
-                self._file.write(b"\n")  # ends the line that a killed process left incomplete
+                # Without a buffer, finished work survives a killed process.
+                self._file = self._path.open("ab", buffering=0)
+                line = f"\n{line}"  # ends the line that a killed process left incomplete
             self._file.write(f"{line}\n".encode())
-            self._file.flush()  # finished work must survive a killed process
 
 
 def _read(path: Path) -> dict[str, Mapping[str, Any]]:

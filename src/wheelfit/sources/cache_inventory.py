@@ -166,11 +166,10 @@ class Inventory:
 
     def _folders(self) -> list[tuple[str, Path]]:
         """Return the existing kinds with their folders."""
-        return [
-            (_FOLDERS[entry.name], Path(entry.path))
-            for entry in self._scan(self.folder)
-            if entry.name in _FOLDERS and entry.is_dir(follow_symlinks=False)
-        ]
+        names = {
+            entry.name for entry in self._scan(self.folder) if entry.is_dir(follow_symlinks=False)
+        }
+        return [(kind, self.folder / name) for name, kind in _FOLDERS.items() if name in names]
 
     def _prefixes(self, folder: Path) -> Iterator[Path]:
         for entry in self._scan(folder):

@@ -145,6 +145,9 @@ class TestInspection:
             if path.is_file() and path.parent != cache
         )
         assert found["size"] == sizes
+        (cache / "builds").mkdir()
+        (cache / "builds" / "record.jsonl").write_text("x" * 9)
+        assert cache_command("info")["others"][0] == {"name": "builds", "files": 1, "size": 9}
         assert found["linked_size"] == sum(
             path.stat().st_size
             for path in (cache / "unpacked-1").rglob("*")

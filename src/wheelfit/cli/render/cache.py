@@ -30,6 +30,7 @@ _KIND_NAMES = {
     "locks": "inputs of locks",
     "interpreters": "facts about interpreters",
     "hashes": "computed hashes of files",
+    "builds": "records of finished builds",
     "plugins": "environments of plugins",
     "probes": "results of driver queries",
 }
