@@ -184,6 +184,14 @@ class TestChanges:
         if what == "managed":
             assert describe(python).externally_managed
 
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+    def test_unreadable_program(self, tmp_path: Path) -> None:
+        """A program that may be run but not read is described, and not cached."""
+        python = a_whole_interpreter(tmp_path / "whole")
+        python.chmod(0o111)
+        store = Store(tmp_path / "cache")
+        assert inspect_interpreter(python, os.environ, store=lambda: store).executable == python
+
     def test_variables(self, describe: Describing, python: Path) -> None:
         """Variables by which an interpreter may be steered count, others do not."""
         describe(python)

@@ -5,8 +5,8 @@ unchanged by device, inode, size and both times; programs cannot set the change 
 upgraded, edited or replaced file is detected. Other influences are compared as well: the kernel,
 the C library, and the variables that affect an interpreter in spite of ``-I``.
 
-Not cached are interpreters started by a script (which may choose another one tomorrow), and files
-changed just now. An entry that cannot be read, or is damaged, is ignored.
+Not cached are interpreters started by a script (which may choose another one tomorrow), those of
+Windows, and files changed just now. An entry that cannot be read, or is damaged, is ignored.
 """
 # ruff: noqa: PTH118, PTH120
 
@@ -65,7 +65,8 @@ def store_facts(
 
     :param started_at: the time of its start, in nanoseconds since the epoch.
     """
-    if facts["executable"] != path or _is_script(path):
+    # Elsewhere, as on Windows, an update of the system would not be noticed.
+    if not hasattr(os, "uname") or facts["executable"] != path or _is_script(path):
         return
     files = _files(path, facts["stdlib"])
     if any(
@@ -79,12 +80,15 @@ def store_facts(
 
 def _other_inputs(environ: Mapping[str, str]) -> list[str]:
     """Return the inputs of a description besides files, such as the kernel."""
+    from packaging import __version__ as packaging_version  # which computes the tags
+
     system = os.uname() if hasattr(os, "uname") else ()
     libc = None
     with suppress(AttributeError, ValueError, OSError):  # another C library or system
         libc = os.confstr("CS_GNU_LIBC_VERSION")
     return [
         __version__,
+        packaging_version,
         *(text for index, text in enumerate(system) if index != 1),  # not the name of the host
         libc or "",
         *(f"{name}={environ[name]}" for name in sorted(environ) if name.startswith(_VARIABLES)),
@@ -117,5 +121,9 @@ def _identity(path: str) -> list[int]:
 
 
 def _is_script(path: str) -> bool:
-    with open(path, "rb") as file:  # noqa: PTH123
-        return file.read(2) == b"#!"
+    """Return whether a file is a script, or cannot be read."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            return file.read(2) == b"#!"
+    except OSError:  # a program need not be readable
+        return True
