@@ -122,6 +122,7 @@ def test_scope(program: Program) -> None:
         ("'12', scope='banana'", ["the scope must be local or global, not 'banana'"]),
         ("'banana'", ["'banana' is not a version of CUDA", "hint: ask for 12, 12.8 or 12.8.1"]),
         ("'12', offline=True", ["hint: with a network", "store prefetch cuda 12 cudart nvrtc"]),
+        ("'12', offline=True, store='/x'", ["WHEELFIT_LIBRARY_STORE=/x python -m"]),
     ],
 )
 def test_a_traceback_has_all_parts(

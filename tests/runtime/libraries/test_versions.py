@@ -54,6 +54,10 @@ def test_pre_releases_are_no_versions() -> None:
 @pytest.mark.parametrize(
     ("marker", "holds"),
     [
+        ("python_version ~= '3.8'", True),
+        ("python_version === '2.7'", False),
+        ("python_version\t>=\n'3.8'", True),
+        ("sys_platform != 'a\\d'", True),
         ("sys_platform == 'linux' and extra == 'cudart'", True),
         ("(sys_platform == 'win32' or sys_platform == 'linux') and extra == 'cudart'", True),
         ("sys_platform == 'win32' or extra == 'other'", False),

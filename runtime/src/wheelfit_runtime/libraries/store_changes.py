@@ -122,14 +122,16 @@ def not_in_store_error(request: LibraryRequest, note: str) -> NotInStore:
         arguments += ["--driver", driver.version]
     if request.lock is not None:
         arguments += ["--lock", request.lock]
+    variable = ""
     if request.store.root != settings.store_folder(request.environ):
-        arguments += ["--store", request.store.root]
+        variable = f"WHEELFIT_LIBRARY_STORE={request.store.root} "
     return NotInStore(
         f"{request} ({', '.join(request.components)}) is not in the store, and nothing may be "
         "fetched",
         where=request.store.root,
         note=note,
-        hint=f"with a network: python -m wheelfit_runtime store prefetch {' '.join(arguments)}",
+        hint=f"with a network: {variable}python -m wheelfit_runtime store prefetch "
+        f"{' '.join(arguments)}",
     )
 
 

@@ -13,6 +13,7 @@ from wheelfit_runtime.errors import InvalidPage
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Mapping
 
 Version = tuple[int, ...]
@@ -22,8 +23,12 @@ _CLAUSE = pattern(r"\s*(===|==|!=|~=|<=|>=|<|>)\s*([0-9][0-9.]*?)(\.\*)?\s*")
 _REQUIREMENT = pattern(
     r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\])?\s*\(?([^;()]*)\)?\s*(?:;(.*))?", 16
 )  # 16: re.DOTALL
-_OPERATORS = {"Eq": "==", "NotEq": "!=", "Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">="}
-"""By the class of `ast`."""
+_OPERATORS = {
+    "Eq": "==", "NotEq": "!=", "Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">=",
+    "Is": "~=", "IsNot": "===",
+}  # fmt: skip
+"""By the class of `ast`; those that Python does not have take the place of others."""
+_LEXEME = pattern(r"""('[^']*'|"[^"]*")|(===|~=)""")
 _MAX_MARKER_LENGTH = 1000
 """Bounds the recursion into nested parts."""
 _SEPARATORS = pattern(r"[-_.]+")
@@ -127,8 +132,15 @@ def _satisfies_clause(version: Version, clause: str) -> bool:
     }[operator]
 
 
+def _as_python(lexeme: re.Match[str]) -> str:
+    """Return a string or an operator of a marker as one of Python."""
+    if lexeme[1]:
+        return repr(lexeme[1][1:-1])
+    return {"~=": " is ", "===": " is not "}[lexeme[2]]
+
+
 def _evaluate_marker(text: str, values: Mapping[str, str]) -> bool:
-    """Return whether a marker is true; its grammar is a part of Python's."""
+    """Return whether a marker is true; Python parses it, with its own operators replaced."""
     import ast
 
     error = InvalidPage(f"the metadata of a library has an unsupported marker: {text[:100]!r}")
@@ -164,6 +176,7 @@ def _evaluate_marker(text: str, values: Mapping[str, str]) -> bool:
     if len(text) > _MAX_MARKER_LENGTH:
         raise error
     try:
-        return is_true(ast.parse(text.strip(), mode="eval").body)
+        expression = _LEXEME.sub(_as_python, text)
+        return is_true(ast.parse(f"({expression})", mode="eval").body)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise error from None

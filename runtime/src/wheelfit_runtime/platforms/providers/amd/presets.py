@@ -54,7 +54,7 @@ ROCM: tuple[str, ...] = tuple(
 )
 """Every known release of ROCm, newest first."""
 
-_EXAMPLE_ROCM = "6.4"
+_EXAMPLE_ROCM = "7.0"
 
 
 def read(part: str, rest: str) -> Accelerator:
