@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import io
 import random
+import struct
 import zipfile
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -12,6 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.sources.local_files import read_local_members
 from wheelfit.sources.ranged_file import RangedFile
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import add_member, build_large_wheel, build_wheel, release_document
@@ -275,6 +277,19 @@ def build_like_torch() -> bytes:
         for number in range(200):
             add_member(archive, f"some/{number}", noise(1000))
     return file.getvalue()
+
+
+def test_member_behind_the_directory(tmp_path: Path) -> None:
+    """A member that would begin behind the directory is refused, without a negative read."""
+    data = bytearray(build_wheel(tmp_path, "demo", "1.0").read_bytes())
+    end = data.rindex(b"PK\x05\x06")
+    (directory,) = struct.unpack_from("<I", data, end + 16)
+    entry = data.rindex(b"PK\x01\x02", 0, data.rindex(b"demo-1.0.dist-info/METADATA"))
+    struct.pack_into("<I", data, entry + 42, directory + 8)
+    path = tmp_path / "demo-1.0-py3-none-any.whl"
+    path.write_bytes(data)
+    with pytest.raises(InvalidWheel):
+        read_local_members(path, ["METADATA"], path.name)
 
 
 def test_damaged_members() -> None:

@@ -11,7 +11,8 @@ _MAX_SIZE = 500
 _MAX_PAGE_SIZE = 16 << 10
 _MAX_STANDARD_WORDS = 2
 _HTML = pattern(r"\s*(?:<!--|<!doctype|<html|<head|<body|<[a-z][a-z0-9]*[ >])")
-_MARKUP = pattern(r"(?si)<(script|style|nav)\b.*?</\1>|<[^<>]*>")
+_MARKUP = pattern(r"(?si)<(script|style|nav)\b.*?(?:</\1>|\Z)|<!--.*?(?:-->|\Z)|<[^<>]*>")
+"""Markup, with the content of elements that do not state the fault."""
 _STANDARD = frozenset([*responses.values(), "Request Entity Too Large", "Payload Too Large"])
 """The standard phrases of statuses, which do not state the fault."""
 

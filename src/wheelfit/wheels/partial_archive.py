@@ -77,9 +77,9 @@ class _PartialArchive(ZipArchive):
         tail_start = max(0, self.size - END_SIZE)
         tail = self.read_bytes(tail_start, self.size - tail_start)
         self.end = find_end(tail, self.size, where=self.where)
-        self.is_whole = self.end.offset >= tail_start
+        self.is_whole = False
         """Whether all members are known."""
-        if self.is_whole:
+        if self.end.offset >= tail_start:
             self.read_directory()
         else:
             directory = tail[: self.end.stop - tail_start]
@@ -89,6 +89,7 @@ class _PartialArchive(ZipArchive):
         """Read the whole directory."""
         directory = self.read_bytes(self.end.offset, self.end.size)
         self._set_members(parse_directory(directory, self.end, where=self.where))
+        self.is_whole = True
 
     def _set_members(self, members: tuple[Member, ...]) -> None:
         self.members = members
@@ -98,7 +99,9 @@ class _PartialArchive(ZipArchive):
     def dist_info_members(self, names: Sequence[str], filename: WheelFilename) -> dict[str, Member]:
         """Return the known members with some names in dist-info, by name."""
         folder = dist_info_folder(self._by_name, filename, where=self.where)
-        paths = {f"{folder}/{name}": name for name in names if folder is not None}
+        if folder is None:
+            return {}
+        paths = {f"{folder}/{name}": name for name in names}
         members: dict[str, Member] = {}
         for member in self.members:
             if (name := paths.get(member.name)) is None:
@@ -106,7 +109,7 @@ class _PartialArchive(ZipArchive):
             if name in members:
                 raise InvalidWheel(f"{member.name!r} exists twice", where=self.where)
             size = max(member.size, member.compressed_size)
-            check_text_size(member.name, size, folder or "", where=self.where)
+            check_text_size(member.name, size, folder, where=self.where)
             if name == "variant.json" and size > DEFAULT_LIMITS.size:  # F-30
                 raise InvalidWheel(f"{member.name!r} has {size} bytes", where=self.where)
             members[name] = member
@@ -118,7 +121,7 @@ class _PartialArchive(ZipArchive):
             start = min(member.offset for member in members.values())
             stop = max(self._following[member.offset] for member in members.values())
             packed_size = sum(member.compressed_size for member in members.values())
-            if stop - start <= packed_size + _MAX_GAP:
+            if 0 < stop - start <= packed_size + _MAX_GAP:
                 self._source.read_at(start, stop - start)
         return {name: self.read(member.name) for name, member in members.items()}
 

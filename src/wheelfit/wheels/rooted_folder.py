@@ -221,7 +221,7 @@ class RootedFolder(DiskOperations):
 
     def forget(self, name: AnyPath) -> None:
         """Close the handles of a folder that was moved or removed, and of those in it."""
-        handles = self._local.handles
+        name, handles = os.fspath(name), self._local.handles
         prefix = f"{name}/"
         for folder in [
             open_name for open_name in handles if open_name == name or open_name.startswith(prefix)
@@ -232,7 +232,7 @@ class RootedFolder(DiskOperations):
 
     def lstat(self, path: AnyPath = "") -> os.stat_result:
         """Return the status of a file, folder or link; a link is not followed."""
-        if not path:
+        if not os.fspath(path):
             return os.stat(self.path if self._root < 0 else self._root)
         folder, last = self.resolve(path)
         return os.lstat(last, dir_fd=folder)
