@@ -14,6 +14,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.filename import project_of, release_of, wheel_filename_of
+from wheelfit.core.sizes import size_in_words
 from wheelfit.errors import UsageError
 from wheelfit.operations.downloads import MOST_FAILURES, FailedFile
 from wheelfit.operations.lock_files import load_lock
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.operations.context import Context
+    from wheelfit.server.hosting.settings import ServerSettings
     from wheelfit.server.upstream.merged import MergedIndex
     from wheelfit.sources.progress import Progress
 
@@ -68,8 +70,8 @@ class PrefetchReport(PlainReport):
     """Requested files."""
     existing: int
     """Files that were kept before."""
-    size: int
-    """Bytes of the other files, as far as their pages list sizes."""
+    size: int | None
+    """Bytes of the other files; None: a page does not list the size of one."""
     missing: tuple[str, ...]
     """Requested projects or files that no mirror has."""
     fetched: int = 0
@@ -119,6 +121,7 @@ def prefetch(request: PrefetchRequest, context: Context) -> PrefetchReport:
                 files, report = _plan(request, selection, mirrors, index, progress)
             if request.dry_run:
                 return report
+            _check_size(files, settings)
             with context.reporter.work("fetching") as progress:
                 return _fetch(files, report, mirrors, progress)
         finally:
@@ -292,11 +295,29 @@ def _plan(
         request.dry_run,
         files=len(packages),
         existing=sum(file.is_kept for file in packages),
-        size=sum(file.file.size or 0 for file in packages if not file.is_kept),
+        size=_size_of(file for file in packages if not file.is_kept),
         missing=tuple(_missing(selection, files, {failure.name for failure in failed})),
         failed=tuple(failed),
     )
     return files, report
+
+
+def _size_of(files: Iterable[_MirrorFile]) -> int | None:
+    """Return the bytes of files; None if a page does not list the size of one."""
+    sizes = [file.file.size for file in files]
+    return None if None in sizes else sum(filter(None, sizes))
+
+
+def _check_size(files: Iterable[_MirrorFile], settings: ServerSettings) -> None:
+    """Raise if a mirror would remove the first files before it has fetched the last."""
+    limits = [mirror.max_size for mirror in settings.mirrors if mirror.max_size is not None]
+    size = sum(file.file.size or 0 for file in files if not file.is_document)
+    if limits and size > min(limits):
+        raise InvalidConfiguration(
+            f"the files need {size_in_words(size)}, and mirrors may keep "
+            f"{size_in_words(min(limits))}",
+            hint="raise --mirror-max-size, or request fewer releases",
+        )
 
 
 def _missing(
@@ -368,7 +389,7 @@ def _fetch(
             if len(failed) > MOST_FAILURES:
                 raise
 
-    progress.start(plan.size)
+    progress.start(plan.size or 0)
     if files:
         map_concurrently(files, fetch, most=_MAX_FETCHES, cancel=mirrors.cancel)
     progress.done()

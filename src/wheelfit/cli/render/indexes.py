@@ -269,11 +269,10 @@ def show_converted_index(report: ConvertedIndex, output: Output) -> int:
     if generated.is_published:
         count = count_of(len(report.projects), "project")
         output.report(f"{report.target}/simple/: {count}; {len(generated.written)} written", "good")
+    elif any(finding.code == "changed-file" for finding in generated.refused):
+        output.report("nothing is published, since published files would change", "bad")
     else:
-        output.report(
-            "nothing is published; --keep-going publishes the rest unless a published file changed",
-            "bad",
-        )
+        output.report("nothing is published; --keep-going publishes the rest", "bad")
     if generated.refused:
         return FAULTS
     return LOSSES if report.lost else 0

@@ -87,7 +87,7 @@ def publish(
         stored = {**before.files, **{file.path: file.sha256 for file in files}}
         listed_files = [(name, file) for name, page in listed.items() for file in page]
         unreferenced = stored.keys() - {
-            path for listed_file in listed_files for path in paths_of(*listed_file)
+            path for listed_file in listed_files for path in _paths_of(*listed_file)
         }
         names = {file.filename for _, file in listed_files}
         pruned = sorted(unreferenced & before.unreferenced) if prune else []
@@ -138,11 +138,11 @@ def _merged_entries(
     for name in sorted({*before, *entries}):
         page = [*entries.get(name, ())]
         page += [file for file in before.get(name, ()) if release_of(file.filename) not in replaced]
-        listed[name] = tuple(sorted(page, key=by_version))
+        listed[name] = tuple(sorted(page, key=_by_version))
     return listed
 
 
-def by_version(file: File) -> tuple[Version, str]:
+def _by_version(file: File) -> tuple[Version, str]:
     """Return the sort key of an entry of a page."""
     release = release_of(file.filename)
     return (Version("0") if release is None else release[1], file.filename)
@@ -183,7 +183,7 @@ def _pages(
     return pages, digests
 
 
-def paths_of(project: str, file: File) -> Iterator[str]:
+def _paths_of(project: str, file: File) -> Iterator[str]:
     """Yield the paths of the files that an entry names."""
     for url in (file.url, file.provenance):
         if url is None or "://" in url:

@@ -1,4 +1,4 @@
-"""The administration of an index, by its own users and over HTTP: requests, rules, permissions."""
+"""The administration of an index, in its store and over HTTP: actions, rules, permissions."""
 
 from __future__ import annotations
 
@@ -284,6 +284,7 @@ class Administration:
             "stages": [
                 {**asdict(stage), "files": self._staged_files(stage.id)}
                 for stage in records.stages()
+                if stage.expires > timestamp(self.now())
                 if is_operator(user.token) or stage.owner == user.token.owner
                 if all(map(self._may_read, records.staged_projects(stage.id)))
             ]

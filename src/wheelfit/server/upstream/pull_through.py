@@ -56,7 +56,8 @@ _STORE_TIMEOUT = 3600.0
 _DRAIN_TIMEOUT = 600.0
 """Seconds in which readers may finish a file that cannot be stored."""
 _READER_PAUSE = 1.0
-"""Seconds between the moment when a reader learns the size and its first read."""
+"""Seconds between the moment when a reader learns the size and its first read; a slower reader of
+a file that cannot be stored gets an error."""
 
 
 class Pull:
