@@ -266,7 +266,7 @@ PLATFORM_TOO_OLD = CHECKS.error("platform-too-old", "F-15",
     "build on an older system, or claim a newer one")
 EXTERNAL_LIBRARY = CHECKS.warning("external-library", "F-15",
     "a binary needs a library that is neither in the wheel nor on every system of the tag",
-    "put it into the wheel (auditwheel, delocate, delvewheel), or depend on a package with it")
+    "put it into the wheel with auditwheel, or depend on a package with it")
 OUTSIDE_STABLE_ABI = CHECKS.warning("outside-stable-abi", "F-15",
     "a wheel for the stable ABI uses functions outside of it, or missing in its oldest Python",
     "build with Py_LIMITED_API set to the Python of the tag, or name a newer one in the tag")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from os.path import commonprefix
 from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
@@ -329,7 +330,12 @@ def contradiction_finding(contradiction: Contradiction, member: str = "variant.j
 
     :param member: the member of a wheel; empty: the file itself contradicts the first one.
     """
-    there, here = (shortened(value, _MAX_QUOTED) for value in contradiction.values)
+    # A common beginning would hide the difference behind the end of what is quoted.
+    common = commonprefix(contradiction.values).rfind(", ") + 1  # noqa: RUF071 - of text
+    there, here = (
+        shortened(f"…{value[common:]}" if common else value, _MAX_QUOTED)
+        for value in contradiction.values
+    )
     path, first = contradiction.path, contradiction.first
     message = f"{path} differs from {first} (here: {here}; there: {there})"
     return Location(contradiction.second, member).finding(

@@ -295,7 +295,10 @@ def _check_providers(
             first_user.setdefault(namespace, where)
     for namespace in priorities:
         if namespace not in known:
-            steps, values = ("providers", namespace), (f"names {namespace}", "does not")
+            steps, values = (
+                ("providers", namespace),
+                (f"it uses {namespace}", "it does not describe it"),
+            )
             files = (first_user[namespace], with_providers[0][0])
             conflicts.append(Contradiction(*files, steps, values))
 

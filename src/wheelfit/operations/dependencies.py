@@ -19,7 +19,7 @@ from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.files import writable_mode, write_atomically
 from wheelfit.operations.lock import LockReport, LockRequest, lock_project
 from wheelfit.operations.plain_data import plain_fields, plain_report
-from wheelfit.operations.projects import nearest_project
+from wheelfit.operations.projects import is_project_file, nearest_project
 from wheelfit.operations.requests import ResolutionBuildOptions, request_like
 from wheelfit.operations.requirements import project_name, requirements_of_file
 from wheelfit.operations.sync import SyncRequest, sync_removing
@@ -389,6 +389,12 @@ def _requirements_of_file(name: str, context: Context) -> list[str]:
 
     :raises UsageError: a requirement is editable, or a path or URL without a name.
     """
+    if is_project_file(name):
+        raise UsageError(
+            "a project is not a requirements file",
+            where=name,
+            hint="name a file in pip's format",
+        )
     file = requirements_of_file(name, context.environ)
     for line in file.requirements:
         if line.editable:
@@ -400,8 +406,8 @@ def _requirements_of_file(name: str, context: Context) -> list[str]:
     others = structs.replace(file, requirements=())
     if others != RequirementsFile() or any(line.label or line.hashes for line in file.requirements):
         context.reporter.note(
-            f"note: only the requirements of {name} are added, not its options, constraints "
-            "and labels"
+            f"note: only the requirements of {name} are added; its options, hashes, constraints "
+            "and labels are not"
         )
     return [_requirement(line.text, line.where) for line in file.requirements]
 

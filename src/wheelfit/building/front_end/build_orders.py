@@ -92,8 +92,7 @@ class BuiltWheel:
     """The label of the variant; None: it is a plain wheel."""
     properties: PropertySet
     method: str
-    """``plain``; ``converted`` from a plain wheel; or ``native``, if its backend supports variants.
-    """
+    """``plain``, or ``converted`` from a plain wheel."""
     backend: str
     """Name and version of the build backend."""
     flags: tuple[str, ...]

@@ -132,8 +132,8 @@ nothing.
         """\
 Build wheels of a project, as variants and plain, with any build backend.
 
-The [variant] table of its pyproject.toml defines the variants. A backend that supports variants
-builds them; with any other one a plain wheel is built and converted.
+The [variant] table of its pyproject.toml defines the variants. The backend builds a plain wheel,
+and each variant is made from it.
 """,
         (
             BUILD,
