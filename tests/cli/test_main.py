@@ -168,6 +168,7 @@ def test_names_of_other_tools(capsys: pytest.CaptureFixture[str], name: str) -> 
     [
         (["instal"], "unknown command 'instal'", "did you mean 'install'?"),
         (["outdated"], "unknown command 'outdated'", "did you mean 'list --outdated'?"),
+        (["check-env"], "unknown command 'check-env'", "did you mean 'doctor'?"),
         (["update"], "unknown command 'update'", "did you mean 'lock --upgrade'?"),
         (["zzz"], "unknown command 'zzz'", "`wheelfit --help` lists the commands"),
         (["index", "generat"], "unknown command 'index generat'", "did you mean 'generate'?"),

@@ -55,6 +55,7 @@ The module is beside this one, and defines the command in its ``COMMANDS``.
 """
 
 OTHER_NAMES: Mapping[str, str] = {
+    "check-env": "doctor",
     "compile": "lock",
     "exec": "run",
     "new": "init",
@@ -63,7 +64,7 @@ OTHER_NAMES: Mapping[str, str] = {
     "upgrade": "install --upgrade",
     "upload": "publish",
 }
-"""Names of commands in other tools, each with the name of the command here."""
+"""Names of removed commands, and of those in other tools, each with the command's name here."""
 
 FIRST_COMMANDS: Mapping[str, tuple[str, ...]] = {
     "Install": ("install", "uninstall", "list", "venv"),
