@@ -357,6 +357,7 @@ def test_unknown_variables() -> None:
     environ = {
         "WHEELFIT_STRIKT": "1", "WHEELFIT_STRICT": "1", "WHEELFIT_OVERRIDE_X_Y": "1",
         "WHEELFIT_CACHE_DIR": "/c", "WHEELFIT_POLICY_FILE": "/p", "OTHER": "1",
+        "WHEELFIT_LIBRARY_STORE": "/l", "WHEELFIT_LIBRARY_SITES": "/s",
     }  # fmt: skip
     assert unknown_variables(environ) == ("WHEELFIT_STRIKT",)
 

@@ -51,6 +51,18 @@ def test_what_matters() -> None:
     assert all(found.values())
 
 
+def test_variables_of_wheelfit() -> None:
+    """A variable with the prefix of settings is only named a setting of what reads it."""
+    meanings = {
+        variable.name: variable.meaning
+        for variable in variables_in(dict.fromkeys(("WHEELFIT_LIBRARY_STORE", "WHEELFIT_FOO"), "1"))
+    }
+    assert meanings == {
+        "WHEELFIT_FOO": "a setting of wheelfit, unless `wheelfit config show` reports it",
+        "WHEELFIT_LIBRARY_STORE": "a setting of the library store",
+    }
+
+
 def test_secrets() -> None:
     """Credentials are never shown: neither in URLs nor in variables that hold only them."""
     environ = {

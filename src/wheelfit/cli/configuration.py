@@ -201,7 +201,9 @@ def _may_be_setting(variable: str) -> bool:
         variable.startswith(PREFIX)
         and not variable.endswith(("_FILE", "_CACHE_DIR"))
         and variable not in ("WHEELFIT_INDEX_TOKEN", "WHEELFIT_OIDC_TOKEN", "WHEELFIT_PROXY_SECRET")
-        and not variable.startswith(("WHEELFIT_OVERRIDE_", "WHEELFIT_FAKE_", "WHEELFIT_SERVER_"))
+        and not variable.startswith(
+            ("WHEELFIT_OVERRIDE_", "WHEELFIT_FAKE_", "WHEELFIT_LIBRARY_", "WHEELFIT_SERVER_")
+        )
     )
 
 

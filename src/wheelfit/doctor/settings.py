@@ -286,7 +286,10 @@ _PREFIXES: Mapping[str, str] = MappingProxyType(
             for family in providers.families()
             for prefix, meaning in family.override_prefixes.items()
         },
-        "WHEELFIT_": "a setting of wheelfit",
+        "WHEELFIT_FAKE_": "a setting of simulated drivers",
+        "WHEELFIT_LIBRARY_": "a setting of the library store",
+        "WHEELFIT_SERVER_": "a setting of an index server",
+        "WHEELFIT_": "a setting of wheelfit, unless `wheelfit config show` reports it",
         "PIP_": "a setting of pip",
         "UV_": "a setting of uv",
         "CONDA_OVERRIDE_": "replaces a detected value, as for conda",
