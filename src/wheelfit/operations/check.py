@@ -99,7 +99,7 @@ def check_ignored(codes: Iterable[str], further: Collection[str] = ()) -> None:
     valid = {*CHECKS, *further}
     for code in codes:
         if code not in valid:
-            hint = did_you_mean(code, valid, "docs/reference/checks.md lists them")
+            hint = did_you_mean(code, valid, "`wheelfit check` prints the code of each finding")
             raise UsageError(f"unknown check {code!r}", hint=hint)
 
 

@@ -65,7 +65,8 @@ def diagnose(request: DoctorRequest, context: Context) -> Diagnosis:
     """
     for code in request.ignore:
         if code not in DIAGNOSES:
-            hint = did_you_mean(code, DIAGNOSES, "docs/reference/doctor.md lists them")
+            otherwise = "`wheelfit doctor -v` prints the code of each finding"
+            hint = did_you_mean(code, DIAGNOSES, otherwise)
             raise UsageError(f"unknown finding {code!r}", hint=hint)
     if request.runtime is not None and request.host:
         raise UsageError("--runtime examines a process of this machine", hint="name no other one")

@@ -296,6 +296,8 @@ def test_usage_errors(run: Runner) -> None:
     """Wrong options are usage errors with a hint."""
     said = run("doctor", "--ignore", "mixed-cudas", "--json", code=2).error
     assert said["hint"] == "did you mean 'mixed-cuda'?"
+    said = run("doctor", "--ignore", "nothing-such", "--json", code=2).error
+    assert said["hint"] == "`wheelfit doctor -v` prints the code of each finding"
     run("doctor", "--runtime", "-3", code=2)
     run("doctor", "--runtime", "me", code=2)
     run("doctor", "--runtime", "self", "--for", "macos-arm64", code=2)
