@@ -263,18 +263,20 @@ class Report:
             counts[finding.severity] += 1
         return counts
 
-    def worst(self) -> Severity | None:
-        """Return the highest severity among the findings; None without any."""
-        present = {finding.severity for finding in self.findings}
-        return next((severity for severity in Severity if severity in present), None)
-
     def has_faults(self, *, strict: bool) -> bool:
         """Return whether there are faults among the findings.
 
         :param strict: whether warnings are faults too.
         """
-        faults = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
-        return self.worst() in faults
+        return bool(self.faults(strict=strict))
+
+    def faults(self, *, strict: bool) -> tuple[Finding, ...]:
+        """Return the faults among the findings.
+
+        :param strict: whether warnings are faults too.
+        """
+        severities = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
+        return tuple(finding for finding in self.findings if finding.severity in severities)
 
 
 listed_briefly = partial(listed, most=4)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from wheelfit.checking.findings import Finding, Severity
+from wheelfit.checking.findings import Finding, Report, Severity
 from wheelfit.doctor.diagnoses import DIAGNOSES, Area
 from wheelfit.doctor.settings import ExaminedVariable, MachineSettings, variables_in
 from wheelfit.operations.plain_data import detection_json, plain_fields
@@ -105,14 +105,13 @@ class Diagnosis:
 
     def faulty_areas(self, *, strict: bool) -> set[str]:
         """Return the areas with faults."""
-        faults = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
-        return {
-            str(DIAGNOSES[finding.code]) for finding in self.findings if finding.severity in faults
-        }
+        faults = Report(self.findings).faults(strict=strict)
+        return {str(DIAGNOSES[finding.code]) for finding in faults}
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
         scrub = self.scrubber.text
+        severities = Report(self.findings).severity_counts().items()
         return {
             "version": 1,
             "wheelfit": __version__,
@@ -131,17 +130,9 @@ class Diagnosis:
             "settings": None if self.settings is None else _settings(self.settings, scrub),
             **self.sources.to_json(scrub),
             "runtime": None if self.process is None else _process(self.process, scrub),
-            "summary": _summary(self.findings),
+            "summary": {f"{severity}s": number for severity, number in severities},
             "findings": [_finding(finding, scrub) for finding in self.findings],
         }
-
-
-def _summary(findings: Sequence[Finding]) -> dict[str, int]:
-    """Return the number of findings of each severity."""
-    return {
-        f"{severity}s": sum(finding.severity is severity for finding in findings)
-        for severity in Severity
-    }
 
 
 def _finding(finding: Finding, scrub: Callable[[str], str]) -> dict[str, object]:

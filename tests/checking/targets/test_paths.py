@@ -386,5 +386,5 @@ class TestReport:
         build_wheel(tmp_path, "fast", "1.0", label="mkl", document=DOCUMENT)
         report = check(tmp_path).without(["no-index-file"])
         assert codes(report) == {"no-plain-wheel": 1}
-        assert report.worst() == "warning"
-        assert report.without(["no-plain-wheel"]).worst() is None
+        assert [finding.severity for finding in report.findings] == ["warning"]
+        assert report.without(["no-plain-wheel"]).findings == ()
