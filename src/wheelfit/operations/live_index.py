@@ -20,11 +20,10 @@ from wheelfit.server.hosting.administration import (
     Administration,
     HostingRules,
     JsonBody,
-    ListedStage,
-    ListedToken,
     parse_lifetime,
 )
 from wheelfit.server.hosting.client import ServerAdministration
+from wheelfit.server.hosting.results import ListedStage, ListedToken  # noqa: TC001 - msgspec reads them
 from wheelfit.server.store.audit import Actor, AuditEntry
 from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.opening import DATABASE, Store, clean, open_store

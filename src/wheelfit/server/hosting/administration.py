@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal
 
 from packaging.utils import InvalidName, NormalizedName, canonicalize_name
 from packaging.version import Version
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from wheelfit.server.hosting.access import AuthenticatedUser
+    from wheelfit.server.hosting.results import StagedFile
     from wheelfit.server.messages import Request
     from wheelfit.server.store.opening import Store
     from wheelfit.server.store.project_rules import ProjectRules
@@ -46,35 +47,6 @@ _UNSTORABLE = pattern(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 characters.
 """
 _MAX_TEXT_LENGTH = 1000
-
-
-class StagedFile(TypedDict):
-    """A file of a stage."""
-
-    filename: str
-    sha256: str
-
-
-class ListedStage(TypedDict):
-    """An open stage."""
-
-    id: str
-    owner: str
-    created: str
-    expires: str
-    files: list[StagedFile]
-
-
-class ListedToken(TypedDict):
-    """A token, without its secret."""
-
-    id: str
-    owner: str
-    scopes: list[str]
-    created: str
-    projects: list[str] | None
-    expires: str | None
-    note: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from urllib.request import HTTPRedirectHandler, HTTPSHandler, OpenerDirector, Re
 import msgspec
 
 from wheelfit.errors import UploadRefused
-from wheelfit.server.hosting.administration import ListedStage  # noqa: TC001 - msgspec reads it
+from wheelfit.server.hosting.results import ListedStage  # noqa: TC001 - msgspec reads it
 from wheelfit.sources.response_message import response_message
 from wheelfit.sources.urls import is_loopback, redact
 from wheelfit_runtime.error_codes import CODES
