@@ -63,8 +63,12 @@ class TestOpen:
 
     def test_without_ranges(self, server: Any, make_files: Any, wheel: Path) -> None:
         """F-77: a server that gives no ranges is refused, as the whole wheel would be fetched."""
-        with pytest.raises(TooCostly):
-            make_files().open(server.listed(wheel, ranges=False))
+        files = make_files()
+        entry = server.listed(wheel, ranges=False)
+        for _ in range(2):
+            with pytest.raises(TooCostly):
+                files.open(entry)
+        assert len(server.requests) == 1  # it is remembered
 
     def test_a_file_that_changes(self, server: Any, make_files: Any, wheel: Path) -> None:
         """Ranges of two files are never put together."""

@@ -299,17 +299,15 @@ class RemoteFiles:
 
         :raises TooCostly: the server does not support ranges.
         """
-        from wheelfit.sources.ranged_file import RangedFile
         from wheelfit.wheels.bytes_source import open_local
         from wheelfit.wheels.remote import RangeUnsupported
 
         cached_path = self._whole_wheels.find(file) or self._cached_wheel(file)
         if cached_path is not None:
             return open_local(cached_path)
-        if self._pages.offline:
-            raise offline(file.url)
         try:
-            return RangedFile(partial(self._client.get_range, file.url), where=redact(file.url))
+            with self._ranges_of(file) as source:
+                return source
         except RangeUnsupported as error:
             raise _too_costly(file, error.reason) from error
 
