@@ -69,7 +69,6 @@ def built(folder: Path) -> BuiltWheel:
         path=path,
         label=Label("v3"),
         properties=V3,
-        method="converted",
         backend="flit-core 3.12",
         flags=("-march=x86-64-v3",),
         validators={"x86_64": "built-in provider", "blas": None},

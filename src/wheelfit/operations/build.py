@@ -269,7 +269,8 @@ def _warnings(wheels: Sequence[BuiltWheel], further: Sequence[str]) -> tuple[str
 def _to_mapping(wheel: BuiltWheel, path: Path) -> dict[str, object]:
     return plain_fields(
         wheel,
-        "sha256 size label properties method flags tuned validators plugins notes",
+        "sha256 size label properties flags tuned validators plugins notes",
+        method="plain" if wheel.label is None else "converted",
         filename=path.name,
         path=str(path),
     )

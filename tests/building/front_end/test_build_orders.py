@@ -83,6 +83,6 @@ def test_orders_are_plain_data() -> None:
     )
     assert pickle.loads(pickle.dumps(order)) == order
     wheel = BuiltWheel(
-        Path("w"), Label("v3"), V3.properties, "plain", "b 1", (), {"x": None}, {}, (), "", "", 0
+        Path("w"), Label("v3"), V3.properties, "b 1", (), {"x": None}, {}, (), "", "", 0
     )
     assert pickle.loads(pickle.dumps(wheel)) == wheel

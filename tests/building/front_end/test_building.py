@@ -48,7 +48,7 @@ def test_a_place_is_filled(tmp_path: Path) -> None:
     order = BuildOrder(project, (PLAIN,), Recipe({"a": "b"}))
     (wheel,) = ProjectBuilder(here.make, {}, told.append).wheels(order, tmp_path)
     assert here.added == ["one>=1", "two"]
-    assert (wheel.label, wheel.method, wheel.backend) == (None, "plain", "own_backend")
+    assert (wheel.label, wheel.backend) == (None, "own_backend")
     assert wheel.path.is_relative_to(tmp_path)
     assert wheel.path.name == "demo-1.0-py3-none-any.whl"
     assert told[0] == "preparing to build demo"

@@ -91,8 +91,6 @@ class BuiltWheel:
     label: Label | None
     """The label of the variant; None: it is a plain wheel."""
     properties: PropertySet
-    method: str
-    """``plain``, or ``converted`` from a plain wheel."""
     backend: str
     """Name and version of the build backend."""
     flags: tuple[str, ...]

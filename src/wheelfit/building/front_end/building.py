@@ -368,7 +368,6 @@ class _OpenOrder:
             path,
             choice.label,
             choice.properties,
-            "plain" if choice.label is None else "converted",
             contents.backend,
             (*derived, *(order.recipe.further_flags or ())),
             {} if answers is None else answers.validators(choice.properties),
