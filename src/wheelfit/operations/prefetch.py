@@ -74,6 +74,8 @@ class PrefetchReport(PlainReport):
     """Bytes of the other files; None: a page does not list the size of one."""
     missing: tuple[str, ...]
     """Requested projects or files that no mirror has."""
+    uploaded: tuple[str, ...] = ()
+    """Those projects of them that come from uploads alone."""
     fetched: int = 0
     fetched_size: int = 0
     failed: tuple[FailedFile, ...] = ()
@@ -291,12 +293,16 @@ def _plan(
     files = [*chain.from_iterable(map_concurrently(projects, read_page, most=_MAX_FETCHES))]
     progress.done()
     packages = [file for file in files if not file.is_document]
+    missing = tuple(_missing(selection, files, {failure.name for failure in failed}))
     report = PrefetchReport(
         request.dry_run,
         files=len(packages),
         existing=sum(file.is_kept for file in packages),
         size=_size_of(file for file in packages if not file.is_kept),
-        missing=tuple(_missing(selection, files, {failure.name for failure in failed})),
+        missing=missing,
+        uploaded=tuple(
+            name for name in selection.names if name in missing and index.is_from_uploads(name)
+        ),
         failed=tuple(failed),
     )
     return files, report

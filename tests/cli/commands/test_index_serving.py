@@ -87,6 +87,8 @@ def test_prefetch(run: Runner, tmp_path: Path) -> None:
         found = run(*words, "other", "--json", code=3).object
         newer = ("index", "prefetch", "some>=2", *place)
         assert "no mirror has some as requested" in run(*newer, code=3).err
+        reserved = run(*words, "acme-x", "--reserved", "acme-*", code=3)
+        assert "acme-x comes from uploads alone, so no mirror keeps it" in reserved.err
     assert (found["missing"], found["fetched"]) == (["other"], 0)
     assert (found["files"], found["existing"]) == (1, 1)
 

@@ -100,7 +100,11 @@ def show_cleaning(report: CleaningReport, output: Output) -> None:
 def show_prefetch(report: PrefetchReport, output: Output) -> int:
     """Print the fetched or planned files, and the missing ones; return the exit code."""
     for name in report.missing:
-        output.warn(f"no mirror has {name} as requested")
+        output.warn(
+            f"{name} comes from uploads alone, so no mirror keeps it"
+            if name in report.uploaded
+            else f"no mirror has {name} as requested"
+        )
     for failure in report.failed:
         output.warn(f"{failure.name} was not fetched: {failure.message}")
     if report.dry_run:

@@ -99,6 +99,13 @@ class MergedIndex(ContentFiles):
                 return None
         return None
 
+    def is_from_uploads(self, name: NormalizedName) -> bool:
+        """Return whether a project comes from uploads alone."""
+        sources = self._candidates(name)
+        return all(source.is_own for source in sources) or any(
+            source.owns_name(name) for source in sources
+        )
+
     def stamp(self, name: NormalizedName) -> Hashable | None:
         """Return a stamp that changes with the page."""
         for source in self._candidates(name):
