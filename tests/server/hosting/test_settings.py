@@ -120,6 +120,13 @@ def test_values_of_the_wrong_type(tmp_path: Path) -> None:
         file.write_text(content)
         with pytest.raises(InvalidConfiguration, match="must be a"):
             read_settings({}, {}, str(file))
+    for content in ('x = ["own", "a"]', 'x = "nowhere"', 'x = ""'):
+        file.write_text(f"[owners]\n{content}")
+        with pytest.raises(
+            InvalidConfiguration, match=r"owners\.x must be a source, not"
+        ) as caught:
+            read_settings({}, {}, str(file))
+        assert (caught.value.where, caught.value.hint) == (str(file), "name one source: own")
     file.write_text("webhooks = []")
     with pytest.raises(InvalidConfiguration) as caught:
         read_settings({}, {}, str(file))

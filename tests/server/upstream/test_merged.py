@@ -195,7 +195,7 @@ class TestOpening:
 
     def test_invalid_settings(self, mirrors: Mirrors, tmp_path: Path) -> None:
         """Each is reported before the index is served."""
-        with pytest.raises(InvalidConfiguration, match="not a source"):
+        with pytest.raises(ValueError, match="not a source"):
             mirrors.merge_with_uploads(
                 FolderIndex(tmp_path), owners=OwnerRules(named={"small": "third"})
             )

@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 from wheelfit.core import strict_toml
 from wheelfit.core.project_patterns import check_patterns, normalised
 from wheelfit.core.sizes import parse_size
-from wheelfit.core.table_reader import FirstFault, Table
+from wheelfit.core.table_reader import FirstFault, Table, describe_value
 from wheelfit.server.asgi import FORM_SIZE, ClientLimits
 from wheelfit.server.hosting.access import OPERATOR
 from wheelfit.server.hosting.administration import HostingRules, parse_seconds
@@ -25,6 +25,7 @@ from wheelfit.server.store.audit import ACTIONS
 from wheelfit.server.store.project_rules import ProjectRules
 from wheelfit.server.upstream.merged import OwnerRules
 from wheelfit.server.upstream.settings import (
+    UPLOADS_NAME,
     MirrorSettings,
     check_names,
     mirror_of_table,
@@ -38,7 +39,7 @@ from wheelfit.sources.urls import parse_public_url
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, os_reason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from wheelfit.server.forwarded import ForwardingHeaders
 
@@ -122,6 +123,7 @@ def read_settings(
         text, origin = texts.get(key, (default, key))
         with _with_origin(origin):
             values[key] = None if text is None else parse(text)
+    mirrors = _mirrors(values, texts, tables, environ)
     return ServerSettings(
         folder=values["folder"],
         database=values["database"],
@@ -148,8 +150,8 @@ def read_settings(
             projects=tuple(map(_project_rules, tables.tables("project"))),
         ),
         audit_retention=values["audit-retention"],
-        mirrors=_mirrors(values, texts, tables, environ),
-        owners=_owners(values["reserved"], tables),
+        mirrors=mirrors,
+        owners=_owners(values["reserved"], tables, mirrors),
         publishers=_publishers(tables, values["public-url"]),
         webhooks=_webhooks(tables),
         mirror_storage=values["mirror-storage"],
@@ -225,13 +227,20 @@ def _with_origin(origin: str) -> Iterator[None]:
         raise InvalidConfiguration(str(error), where=origin) from None
 
 
-def _owners(reserved: tuple[str, ...] | None, file: Table) -> OwnerRules:
+def _owners(
+    reserved: tuple[str, ...] | None, file: Table, mirrors: Iterable[MirrorSettings]
+) -> OwnerRules:
     """Return the rules about owners."""
     patterns = file.strings("reserved") if reserved is None else reserved
     check_patterns(patterns, where="reserved")
     table = file.table("owners")
+    sources = [UPLOADS_NAME, *(mirror.label for mirror in mirrors if not mirror.bridge)]
+    for project, name in table.content.items():
+        if name not in sources:
+            hint = f"name one source: {', '.join(sources)}"
+            table.fault(f"must be a source, not {describe_value(name)}", project, hint=hint)
     owners: dict[str, str] = {
-        canonicalize_name(project): table.required(project) for project in table.content
+        canonicalize_name(project): name for project, name in table.content.items()
     }
     return OwnerRules(owners, patterns)
 

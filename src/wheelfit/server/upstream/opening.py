@@ -83,15 +83,12 @@ class Mirrors:
         :param owners: the operator's rules about the source of each project.
         :param owns_name: returns whether a project belongs to the uploads although it has no page
             at the moment.
-        :raises InvalidConfiguration: a rule names a mirror that does not exist.
+        :raises ValueError: a rule names a mirror that does not exist.
         """
         first = MergedSource(UPLOADS_NAME, uploads, is_own=True, owns_name=owns_name)
-        try:
-            return MergedIndex(
-                (first, *(MergedSource(index.name, index) for index in self.indexes)), owners
-            )
-        except ValueError as error:
-            raise InvalidConfiguration(str(error)) from None
+        return MergedIndex(
+            (first, *(MergedSource(index.name, index) for index in self.indexes)), owners
+        )
 
     def cancel(self) -> None:
         """Abort transfers in progress; nothing more is fetched."""
