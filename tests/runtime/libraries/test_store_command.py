@@ -153,6 +153,28 @@ def test_wrong_hash_of_the_index(
     assert not list((tmp_path / "store").rglob("*.so*"))
 
 
+@pytest.mark.parametrize("transport", ["http", "pip"])
+def test_prefetch_without_network(
+    command: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, transport: str
+) -> None:
+    """The hint names another command than the one that failed, and the reason is in words."""
+    monkeypatch.setenv("WHEELFIT_LIBRARY_INDEX", "https://127.0.0.1:9/simple/")
+    monkeypatch.setenv("WHEELFIT_LIBRARY_TRANSPORT", transport)
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    status, told = command("prefetch", "cuda", "12", "cudart", "--json")
+    assert status == 5
+    assert (
+        told["error"]["hint"] == "check the network, or set WHEELFIT_LIBRARY_INDEX to another index"
+    )
+    assert "Errno" not in told["error"]["message"]
+
+
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    """The help names the variables of the store."""
+    assert run(["--help"], {}, io.StringIO(), io.StringIO()) == 0
+    assert "WHEELFIT_LIBRARY_STORE" in capsys.readouterr().out
+
+
 def test_wrong_command_line() -> None:
     """A command that does not exist ends with status 2."""
     assert run(["banana"], {}, io.StringIO(), io.StringIO()) == 2

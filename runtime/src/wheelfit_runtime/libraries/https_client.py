@@ -23,6 +23,7 @@ from wheelfit_runtime.errors import (
     Unreachable,
     UserError,
     WheelfitError,
+    os_reason,
 )
 from wheelfit_runtime.libraries.wheels import safe_url
 
@@ -303,7 +304,7 @@ def _unreachable(url: str, error: Exception) -> Exception:
             "the file with its authority",
         )
     # Some errors repeat an invalid address, with the login in it.
-    cause = "its address is invalid" if "@" in str(reason) else str(reason)
+    cause = "its address is invalid" if "@" in str(reason) else os_reason(reason)
     return _TemporaryError(
         Unreachable(
             f"the server cannot be reached: {cause}",

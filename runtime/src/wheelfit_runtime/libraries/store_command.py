@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wheelfit_runtime.errors import StoreUnavailable, UserError, WheelfitError
+from wheelfit_runtime.errors import NetworkError, StoreUnavailable, UserError, WheelfitError
 from wheelfit_runtime.libraries import settings
 from wheelfit_runtime.libraries.folders import remove_broken, toolkit_folder
 from wheelfit_runtime.libraries.selections import chosen_hashes, selection_files
@@ -36,6 +36,14 @@ _GRACE = 3600.0
 """Seconds in which the process that fetched a wheel may still write its selection."""
 _DAY = 24 * 3600.0
 _MEGA = 1_000_000
+_VARIABLES = """\
+variables:
+  WHEELFIT_LIBRARY_STORE      the folder of the store
+  WHEELFIT_LIBRARY_SITES      additional read-only stores, as a search path
+  WHEELFIT_LIBRARY_INDEX      the index
+  WHEELFIT_LIBRARY_TRANSPORT  pip, uv or http
+  WHEELFIT_OFFLINE            1: fetch nothing, except by prefetch
+"""
 
 
 class _Result(NamedTuple):
@@ -79,7 +87,10 @@ def run(arguments: list[str], environ: Mapping[str, str], out: TextIO, err: Text
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m wheelfit_runtime store", description="manage the library store"
+        prog="python -m wheelfit_runtime store",
+        description="manage the library store",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=_VARIABLES,
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
@@ -152,15 +163,20 @@ def _list(options: argparse.Namespace, store: Store) -> _Result:
 def _prefetch(options: argparse.Namespace, store: Store) -> _Result:
     from wheelfit_runtime.libraries.initializing import prepare
 
-    selection = prepare(
-        options.family,
-        options.version,
-        options.components or None,
-        lock=options.lock,
-        store=store.root,
-        driver=_driver(options.driver),
-        upgrade=options.upgrade,
-    )
+    try:
+        selection = prepare(
+            options.family,
+            options.version,
+            options.components or None,
+            lock=options.lock,
+            store=store.root,
+            driver=_driver(options.driver),
+            upgrade=options.upgrade,
+        )
+    except NetworkError as error:
+        if error.hint and error.hint.endswith("store prefetch"):  # which has just failed
+            error.hint = "check the network, or set WHEELFIT_LIBRARY_INDEX to another index"
+        raise
     # The toolkit folder is made now, for users who can only read this store.
     root = None
     with suppress(StoreUnavailable):  # all wheels are in a store of the site
