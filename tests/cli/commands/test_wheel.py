@@ -746,6 +746,14 @@ class TestRepack:
         assert "Name: Fast\n" in text
         assert "Requires-Dist: a\n" in text
 
+    def test_repack_of_a_missing_dependency(self, release: Path, out: Path, run: Runner) -> None:
+        """A warning names a dependency that no wheel has."""
+        wheel = release / "fast_cu12-1.0+cu126-py3-none-any.whl"
+        words = ("--remove-dependency", "NVIDIA_cublas.cu12", "--remove-dependency", "nowhere")
+        result = run("wheel", "repack", wheel, "-o", out, *words)
+        assert "warning: --remove-dependency nowhere removed nothing\n" in result.err
+        assert "--remove-dependency NVIDIA" not in result.err
+
     def test_repack_without_a_variant(self, release: Path, out: Path, run: Runner) -> None:
         """Without a variant only the requested edits are made."""
         wheel = release / "fast-1.0+cpu-py3-none-any.whl"

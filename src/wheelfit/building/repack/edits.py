@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.markers import VariantContext
 
+REMOVED = "it no longer needs "
+"""The beginning of a note about a removed dependency, before its text."""
 NOT_NEEDED = "it does not need {}, whose marker is false for it"
 """The note on a dependency that is dropped."""
 
@@ -169,7 +171,7 @@ def apply_edits(
     added = [text for text in requested if text not in kept]
     if added:
         edited = core_metadata.edit_metadata(edited, added=added)
-    notes += [f"it no longer needs {text}" for text in removed]
+    notes += [f"{REMOVED}{text}" for text in removed]
     notes += [f"it needs {text}" for text in added]
     return EditedMetadata(edited, canonicalize_name(new_name), version, tuple(notes))
 
