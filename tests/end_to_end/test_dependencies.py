@@ -163,7 +163,9 @@ def test_requirements_file(desk: Desk) -> None:
     file.write_text("tool\n./part\n")
     assert f"{file}:2" in desk.run("add", "-r", file, code=2).err
     file.write_text("-e .\n")
-    assert "is editable" in desk.run("add", "-r", file, code=2).err
+    editable = desk.run("add", "-r", file, code=2).err
+    assert "is editable" in editable
+    assert "leave it out: it is the project itself" in editable
     assert "a project is not a requirements file" in desk.run("add", "-r", desk.file, code=2).err
     assert "no requirements were given" in desk.run("add", code=2).err
     assert desk.state() == before

@@ -123,9 +123,10 @@ def add(request: AddRequest, context: Context) -> DependencyReport:
     :raises WheelfitError: a file cannot be read, or an edit, the resolution or the installation
         fails.
     """
-    texts = [_requirement(text) for text in request.requirements]
+    project = nearest_project(request.project).parent
+    texts = [_requirement(text, project) for text in request.requirements]
     for name in request.requirements_files:
-        texts += _requirements_of_file(name, context)
+        texts += _requirements_of_file(name, project, context)
     if not texts:
         raise UsageError(
             "no requirements were given",
@@ -384,7 +385,7 @@ def _list_to_edit(request: _ProjectChange, project: ProjectText) -> DependencyLi
     return project.find(place) or place
 
 
-def _requirements_of_file(name: str, context: Context) -> list[str]:
+def _requirements_of_file(name: str, project: Path, context: Context) -> list[str]:
     """Return the requirements of a file in the form for a list of dependencies.
 
     :raises UsageError: a requirement is editable, or a path or URL without a name.
@@ -401,7 +402,7 @@ def _requirements_of_file(name: str, context: Context) -> list[str]:
             raise UsageError(
                 f"{line.text} is editable, which a list of dependencies cannot state",
                 where=line.where,
-                hint=_named_reference(line.text),
+                hint=_named_reference(line.text, project),
             )
     others = structs.replace(file, requirements=())
     if others != RequirementsFile() or any(line.label or line.hashes for line in file.requirements):
@@ -409,10 +410,10 @@ def _requirements_of_file(name: str, context: Context) -> list[str]:
             f"note: only the requirements of {name} are added; its options, hashes, constraints "
             "and labels are not"
         )
-    return [_requirement(line.text, line.where) for line in file.requirements]
+    return [_requirement(line.text, project, line.where) for line in file.requirements]
 
 
-def _requirement(text: str, where: str = "command line") -> str:
+def _requirement(text: str, project: Path, where: str = "command line") -> str:
     """Return a requirement in the form for a list of dependencies.
 
     :param where: the file and line of the requirement.
@@ -426,19 +427,20 @@ def _requirement(text: str, where: str = "command line") -> str:
         is_path = "/" in head or "\\" in head or head in (".", "..") or head.endswith(".whl")
         if "@" not in head and is_path:
             raise UsageError(
-                f"{head} has no name", where=where, hint=_named_reference(head)
+                f"{head} has no name", where=where, hint=_named_reference(head, project)
             ) from None
         error.where = error.where or where
         raise
     if parsed.url is not None and "://" not in parsed.url:
-        hint = _named_reference(parsed.url, parsed.name)
+        hint = _named_reference(parsed.url, project, parsed.name)
         raise UsageError(f"{parsed.url} is a path, where a URL belongs", where=where, hint=hint)
     return text.strip()
 
 
-def _named_reference(place: str, name: str | None = None) -> str:
+def _named_reference(place: str, project: Path, name: str | None = None) -> str:
     """Return a hint with the right form of a path or URL.
 
+    :param project: the folder of the project, which cannot depend on itself.
     :param name: the project; None: the one that the place names.
     :raises FileProblem: the path does not exist.
     """
@@ -451,6 +453,8 @@ def _named_reference(place: str, name: str | None = None) -> str:
             raise FileProblem(
                 "the file or folder does not exist", where=place, hint="name one that exists"
             )
+        if path.resolve() == project.resolve():
+            return "leave it out: it is the project itself"
         url = path.resolve().as_uri()
         name = name or (read_pyproject_name(path) if path.is_dir() else None)
     if place.endswith(".whl"):
