@@ -65,6 +65,9 @@ def test_install_from_the_folder(
     assert project["chosen"]["filename"] == GPU
     again = run("download", "-i", index.url, "-d", out, "fast")
     assert "wrote 0 files" in again.out
+    assert "  downloaded small-1.0-py3-none-any.whl" in result.err
+    assert "  copied small-1.0-py3-none-any.whl" in again.err  # from the cache
+    assert "downloaded" not in again.err
     assert names(out) == files
 
 
