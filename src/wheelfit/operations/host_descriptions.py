@@ -367,8 +367,11 @@ def _library_version(request: NewHostRequest, platform: str) -> str | None:
         if not text:
             continue
         if key != library:
+            others = [name for name, row in PLATFORMS.items() if row.library == key]
             raise UserError(
-                f"{platform} has no {key}, so --{key} has no effect", code="invalid-preset"
+                f"{platform} has no {key}, so --{key} has no effect",
+                code="invalid-preset",
+                hint=f"leave it out, or name a platform with {key}: {', '.join(others)}",
             )
         if not re.fullmatch(pattern, text):
             example = PLATFORMS[platform].version

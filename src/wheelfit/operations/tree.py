@@ -111,5 +111,7 @@ def _check_known(tree: Tree, name: NormalizedName, lock: str) -> None:
         f"{name[:80]} is not in the tree",
         where=lock,
         note=reason,
-        hint=f"did you mean {' or '.join(close)}?" if close else None,
+        hint=f"did you mean {' or '.join(close)}?"
+        if close
+        else "`wheelfit tree` lists the packages of the lock",
     )

@@ -178,7 +178,11 @@ def _test_sources(request: WheelTestsRequest) -> tuple[Path, ...]:
     existing = [path for path in tests if path.exists()]
     if request.tests and len(existing) < len(tests):
         missing = next(path for path in tests if path not in existing)
-        raise FileProblem("the file or folder does not exist", where=str(missing))
+        raise FileProblem(
+            "the file or folder does not exist",
+            where=str(missing),
+            hint="name tests that exist with --tests",
+        )
     names = ["", "..", *(path.name for path in existing)]
     for path in existing:
         if names.count(path.name) > 1:

@@ -387,6 +387,11 @@ class TestVerify:
         os.mkfifo(manifest)
         assert self.problems(run, bundle) == {("bundle.json", "unreadable")}
 
+    def test_output_folder(self, bundle: Path, run: Runner) -> None:
+        """``--verify`` writes no folder, so that -o is refused with the right form."""
+        error = run("bundle", "--verify", bundle, "-o", "x", "--json", code=2).error
+        assert error["hint"] == "name the bundle alone: `wheelfit bundle --verify DIR`"
+
     def test_missing_lock(self, bundle: Path, run: Runner) -> None:
         """A lock that is not in the manifest either is missing; an invalid one is unreadable."""
         rewrite(bundle, "pylock.toml", "lock-version = '9'\n")
@@ -499,7 +504,8 @@ class TestPlace:
         """A bundle makes no folder but its own."""
         place = tmp_path / "a" / "b"
         result = run("bundle", setup.lock, *setup.options("new"), "-o", place, code=1)
-        assert "the folder for the bundle does not exist" in result.err
+        assert "the folder to write the bundle into does not exist" in result.err
+        assert f"where: {place.parent}\n  hint: create it" in result.err
 
     @pytest.mark.skipif(sys.platform == "win32", reason="needs links")
     @pytest.mark.parametrize("name", ["wheels", "simple", "simple/fast", "hosts"])

@@ -269,6 +269,11 @@ class TestNew:
         assert result.error["code"] == reference
         assert not path.exists()
 
+    def test_library_of_another_platform(self, run: Runner) -> None:
+        """The hint lists the platforms that an option has an effect on."""
+        error = run("host", "new", "-o", "-", "linux-x86_64", "--macos", "14.0", code=1).err
+        assert "hint: leave it out, or name a platform with macos: macos-" in error
+
     def test_existing_file(self, run: Runner, tmp_path: Path) -> None:
         """An existing file is not overwritten without --force."""
         path = tmp_path / "node.toml"

@@ -144,6 +144,8 @@ def test_invert(path: Path, run: Runner) -> None:
     assert [package["name"] for package in report["packages"]] == ["gpu-lib"]
     unknown = run("tree", path, "--invert", "numbres", code=1)
     assert "did you mean numbers?" in unknown.err
+    unknown = run("tree", path, "--invert", "xyzzy", code=1)
+    assert "hint: `wheelfit tree` lists the packages of the lock" in unknown.err
     left_out = run("tree", path, "--for", "linux-x86_64", "--invert", "gpu-lib", code=1)
     assert "no chosen wheel needs it" in left_out.err
 

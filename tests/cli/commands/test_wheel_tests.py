@@ -210,6 +210,7 @@ def test_usage_errors(words: list[str], message: str, code: int, run: Runner) ->
     Path("more/tests").mkdir(parents=True)
     result = run("test", *words, "--json", code=code)
     assert message in result.error["message"]
+    assert result.error["hint"] or message != "does not exist"
     assert not Path("dist/.wheelfit-tests").exists()
 
 

@@ -153,7 +153,11 @@ def _publishable_files(path: Path) -> Iterator[Path]:
     if path.is_dir():
         yield from _publishable_files_below(path)
     elif not path.is_file():
-        raise FileProblem("the file or folder does not exist", where=str(path))
+        raise FileProblem(
+            "the file or folder does not exist",
+            where=str(path),
+            hint="name files or folders that exist; `wheelfit build` writes wheels",
+        )
     elif _is_publishable(path.name):
         yield path
     # Attestations are skipped without an error: a shell pattern such as dist/* names them too.

@@ -87,7 +87,10 @@ def _bundle(arguments: Namespace, output: Output, context: Context) -> int:
 
     if arguments.verify:
         if arguments.output or arguments.hosts or arguments.lock != "pylock.toml":
-            raise UsageError("--verify checks a bundle, and takes no lock and neither -o nor --for")
+            raise UsageError(
+                "--verify checks a bundle, and takes no lock and neither -o nor --for",
+                hint="name the bundle alone: `wheelfit bundle --verify DIR`",
+            )
         return show_report(
             verify(request_of(VerifyRequest, arguments), context), output, show_verified
         )
