@@ -205,6 +205,15 @@ class TestContents:
         run("bundle", setup.lock, *setup.options("new"), "-o", bundle)
         assert {path.stat().st_nlink for path in (bundle / "wheels").iterdir()} == {1}
 
+    def test_cached_wheels(self, setup: BundleSetup, run: Runner, tmp_path: Path) -> None:
+        """Wheels from the cache are not called downloaded."""
+        options = [*setup.options("new"), "--cache-dir", str(tmp_path / "cache")]
+        first = run("bundle", setup.lock, *options, "-o", tmp_path / "first").err
+        assert "  downloaded " in first
+        again = run("bundle", setup.lock, *options, "-o", tmp_path / "second").err
+        assert "  copied " in again
+        assert "downloaded" not in again
+
     def test_preset_as_host_file(self, setup: BundleSetup, run: Runner, tmp_path: Path) -> None:
         """A preset is written as a host file with interpreter and platform."""
         folder = tmp_path / "bundle"
