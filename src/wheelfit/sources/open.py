@@ -198,7 +198,8 @@ class Web(Struct, frozen=True):
         return self.pages.store
 
     def close(self) -> None:
-        """Close every connection, and release locks on cache entries."""
+        """End workers, close every connection, and release locks on cache entries."""
+        self.wheels.close()
         self.remove_uncached()
         self.client.close()
         self.store.close()
@@ -263,7 +264,7 @@ def open_web(
         refresh=refresh,
         may_cache=lambda url: is_protected(origin(url), trusted.contains),
     )
-    wheels = WheelStore(store, note=note, by_content=by_content)
+    wheels = WheelStore(store, note=note, by_content=by_content, has_workers=True)
     remote = RemoteFiles(
         pages,
         store,

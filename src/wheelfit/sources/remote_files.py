@@ -376,7 +376,10 @@ class RemoteFiles:
         filename, where = parse_wheel_filename(file.filename), redact(file.url)
 
         def unpack(
-            source: ByteSource, check: Callable[[], None], find_verified: FindVerified | None = None
+            source: ByteSource,
+            check: Callable[[], None],
+            find_verified: FindVerified | None = None,
+            path: Path | None = None,
         ) -> UnpackedWheel:
             return self._wheels.unpacked(
                 source,
@@ -385,6 +388,7 @@ class RemoteFiles:
                 folder,
                 where=where,
                 check=check,
+                path=path,
                 find_verified=find_verified,
                 progress=progress,
             )
@@ -399,7 +403,7 @@ class RemoteFiles:
                         wheel = self._unpack_assembled(delta, target, unpack)
                         has_archive = wheel is None or delta.keeps_archive
                     if wheel is None:
-                        wheel = self._fetch(file, target, progress, unpack)
+                        wheel = self._fetch(file, target, progress, partial(unpack, path=path))
                     if has_archive:
                         with suppress(OSError):  # the unpacked wheel is complete without it
                             self._keep(target, path, sha256)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 import time
 import warnings
 from contextlib import closing, contextmanager, suppress
@@ -29,11 +30,12 @@ from wheelfit_runtime.errors import FileProblem, IntegrityError, InvalidWheel, o
 from wheelfit_runtime.platforms.cache_folder import unsafe_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from filelock import BaseFileLock
     from packaging.utils import NormalizedName
 
+    from wheelfit.sources.unpacking_workers import UnpackingWorker, UnpackingWorkers
     from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.file_system import FileSystem
     from wheelfit.wheels.unpacked import UnpackedWheel
@@ -49,6 +51,9 @@ _STEM_SIZE = 16
 _POLL_INTERVAL = 0.05
 _LOCK_TIMEOUT = 600.0
 """Seconds to wait for another process that fetches the same wheel."""
+_MAX_WORKER_SIZE = 32 << 20
+"""Bytes of the largest archive for a worker. Larger ones are unpacked while they arrive, by several
+threads, which wait less for each other since their files are larger."""
 _TIME_RESOLUTION = 2.0
 """Seconds after which another change of a file certainly changes its times."""
 
@@ -67,6 +72,7 @@ class WheelStore:
 
     :param by_content: whether a cached wheel is compared with its archive, byte by byte, before it
         is used; a wheel without its archive is not used.
+    :param has_workers: whether other processes unpack and compare wheels, too.
     :param files: the file system; None: that of this machine.
     :param clock: seconds since the epoch.
     """
@@ -77,15 +83,24 @@ class WheelStore:
         *,
         note: Callable[[str], None] = lambda _text: None,
         by_content: bool = False,
+        has_workers: bool = False,
         files: FileSystem | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
         self._note = note
         self._by_content = by_content
+        self._has_workers = has_workers
+        self._workers: UnpackingWorkers | None = None
+        self._workers_lock = threading.Lock()
         self._given_files = files
         self._clock = clock
         self._locks = store.locks
+
+    def close(self) -> None:
+        """End the workers."""
+        if self._workers is not None:
+            self._workers.close()
 
     @cached_property
     def _files(self) -> FileSystem:
@@ -119,20 +134,20 @@ class WheelStore:
         if wheel is None or wheel.sha256 != sha256:
             self._drop(entry)
             return None
-        status = wheel.inspect()
-        changed = status.changed
-        if changed is None and self._by_content:
-            archive_path = archive or self._store.wheel(sha256)
+        inodes: Sequence[int] = ()
+        if self._by_content:
+            path = archive or self._store.wheel(sha256)
             try:
-                changed = _differing(
-                    wheel, archive_path, {**(hashes or {}), "sha256": sha256}, where
-                )
+                changed = self._differing_file(wheel, path, {**(hashes or {}), "sha256": sha256})
             except (OSError, IntegrityError):
                 self._note(
                     f"hashes are required, and the archive of {filename.text} is not in the cache, "
                     "so it is fetched again"
                 )
                 return None
+        else:
+            status = wheel.inspect()
+            changed, inodes = status.changed, status.inodes
         if changed is not None:
             self._note(
                 f"{changed} of the unpacked {filename.text} in the cache was changed, so the "
@@ -140,7 +155,7 @@ class WheelStore:
             )
             self._drop(entry)
             return None
-        return replace(wheel, inodes=status.inodes)
+        return replace(wheel, inodes=inodes)
 
     @contextmanager
     def exclusive(self, sha256: str, progress: Progress = NO_PROGRESS) -> Iterator[None]:
@@ -210,17 +225,98 @@ class WheelStore:
         *,
         where: str,
         check: Callable[[], None] = lambda: None,
+        path: Path | None = None,
         find_verified: FindVerified | None = None,
         progress: Progress = NO_PROGRESS,
     ) -> UnpackedWheel:
         """Unpack a wheel into the cache, or into a folder where that is not possible.
 
         :param source: the archive, which may still be arriving.
-        :param check: called before the wheel is cached; raises an error if the hash of the archive
-            is wrong.
+        :param check: waits until the archive is complete; raises an error if its hash is wrong.
+            Nothing is cached before.
+        :param path: the file that the archive arrives in.
         :param find_verified: finds files of other wheels that are unpacked already; None: none.
         :raises InvalidWheel: it is not valid; nothing is cached.
         """
+        if isinstance(source, Path):
+            path, size = source, source.stat().st_size
+        else:
+            size = source.size
+        unpack_here = partial(
+            self._unpack_here, filename=filename, sha256=sha256, folder=folder, where=where,
+            check=check, find_verified=find_verified, progress=progress,
+        )  # fmt: skip
+        if path is None or size > _MAX_WORKER_SIZE or find_verified is not None:
+            return unpack_here(source)
+        with self._process(check) as worker:
+            if worker is None:
+                return unpack_here(source)
+            wheel = self._unpack_in_worker(worker, path, filename, sha256, where)
+        if wheel is None:
+            return unpack_here(path)
+        unpacking = progress.unpacking(unpacked_size := sum(wheel.files.sizes))
+        unpacking.advance(unpacked_size)
+        return wheel
+
+    def _unpack_in_worker(
+        self, worker: UnpackingWorker, path: Path, filename: WheelFilename, sha256: str, where: str
+    ) -> UnpackedWheel | None:
+        """Return an archive unpacked by a worker; None if it failed."""
+        from wheelfit.sources.unpacking_workers import UnpackingTask
+        from wheelfit.wheels.unpacked import MANIFEST, read_unpacked
+
+        task = UnpackingTask(str(path), filename.text, sha256, where, self._by_content)
+        entry = self._entry(sha256)
+        if worker.run(task) is None or entry is None or not self._locks.lock(entry / MANIFEST):
+            return None
+        return read_unpacked(entry, filename, where=where)
+
+    @contextmanager
+    def _process(self, wait: Callable[[], None] = lambda: None) -> Iterator[UnpackingWorker | None]:
+        """Yield a process for a task, as `UnpackingWorkers.take` does; None: this one."""
+        if not self._has_workers or self._store.folder is None:
+            yield None
+            return
+        with self._workers_lock:
+            if self._workers is None:
+                from wheelfit.sources.unpacking_workers import UnpackingWorkers
+
+                self._workers = UnpackingWorkers(self._store.folder)
+        with self._workers.take(wait) as worker:
+            yield worker
+
+    def unpack_into_cache(
+        self, source: ByteSource, filename: WheelFilename, sha256: str, *, where: str
+    ) -> None:
+        """Unpack a complete wheel into the cache.
+
+        :raises InvalidWheel: it is not valid; nothing is cached.
+        :raises OSError: it cannot be cached.
+        """
+        from wheelfit.wheels.archive import WheelArchive
+        from wheelfit.wheels.unpacking import unpack
+
+        entry = self._entry(sha256)
+        if entry is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), where)
+        plain = parse_wheel_filename(filename.plain)
+        with WheelArchive(source, plain, where=where) as archive:
+            self._unpack_into_cache(
+                entry, partial(unpack, archive, sha256=sha256, files=self._files)
+            )
+
+    def _unpack_here(
+        self,
+        source: Path | ByteSource,
+        *,
+        filename: WheelFilename,
+        sha256: str,
+        folder: Path,
+        where: str,
+        check: Callable[[], None],
+        find_verified: FindVerified | None,
+        progress: Progress,
+    ) -> UnpackedWheel:
         from wheelfit.wheels.archive import WheelArchive
         from wheelfit.wheels.unpacking import unpack
 
@@ -370,6 +466,40 @@ class WheelStore:
             finally:
                 shutil.rmtree(temporary, ignore_errors=True)
 
+    def differing_file(
+        self, filename: WheelFilename, archive: Path, hashes: Mapping[str, str], *, where: str
+    ) -> str | None:
+        """Return the name of a file of an unpacked wheel that differs from its archive.
+
+        :param hashes: those that the archive must have, ``sha256`` among them.
+        :return: None if no file differs.
+        :raises FileNotFoundError: there is no such wheel.
+        :raises IntegrityError: the archive has another hash.
+        """
+        from wheelfit.wheels.unpacked import read_unpacked
+
+        entry = self._entry(hashes["sha256"])
+        wheel = None if entry is None else read_unpacked(entry, filename, where=where)
+        if wheel is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), where)
+        return _differing_file(wheel, archive, hashes)
+
+    def _differing_file(
+        self, wheel: UnpackedWheel, archive: Path | None, hashes: dict[str, str]
+    ) -> str | None:
+        """Compare a wheel with its archive, here or in a worker."""
+        with self._process() as worker:
+            if worker is not None and archive is not None:
+                from wheelfit.sources.unpacking_workers import UnpackingTask
+
+                name, where = wheel.filename.text, wheel.where
+                task = UnpackingTask(
+                    str(archive), name, wheel.sha256, where, self._by_content, hashes
+                )
+                if (result := worker.run(task)) is not None:
+                    return result.changed
+            return _differing_file(wheel, archive, hashes)
+
     def _entry(self, sha256: str) -> Path | None:
         return self._store.path_of(_KIND, sha256)
 
@@ -394,8 +524,8 @@ def _stem(entry: Path) -> str:
     return f".{entry.name[:_STEM_SIZE]}-"
 
 
-def _differing(
-    wheel: UnpackedWheel, archive: Path | None, hashes: Mapping[str, str], where: str
+def _differing_file(
+    wheel: UnpackedWheel, archive: Path | None, hashes: Mapping[str, str]
 ) -> str | None:
     """Return the name of a file that differs from the archive; None if none does.
 
@@ -408,12 +538,12 @@ def _differing(
     from wheelfit.wheels.unchanged_content import differing_file
 
     if archive is None:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), where)
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), wheel.where)
     with closing(open_local(archive)) as source:
-        check = HashCheck(hashes, None, where=where)
+        check = HashCheck(hashes, None, where=wheel.where)
         for start in range(0, source.size, _BLOCK):
             check.update(source.read_at(start, _BLOCK))
         check.finish()
         plain = parse_wheel_filename(wheel.filename.plain)
-        with WheelArchive(source, plain, where=where) as opened:
+        with WheelArchive(source, plain, where=wheel.where) as opened:
             return differing_file(wheel, opened)

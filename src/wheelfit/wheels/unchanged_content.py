@@ -10,15 +10,18 @@ import hashlib
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
+from wheelfit.wheels.processors import processor_count
 from wheelfit.wheels.record import encode_digest
-from wheelfit.wheels.unpacked import TREE, UnpackedFile, UnpackedWheel
+from wheelfit.wheels.unpacked import TREE, UnpackedWheel
 from wheelfit.wheels.unpacking import record_rows
 from wheelfit_runtime.platforms.cache_folder import own_users
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection
+    from concurrent.futures import Future
 
     from wheelfit.wheels.archive import WheelArchive
 
@@ -28,86 +31,78 @@ _OPEN = (
     | getattr(os, "O_NOFOLLOW", 0)
     | getattr(os, "O_NONBLOCK", 0)
 )
-_THREADS = 4
-_LARGE = 1 << 20  # bytes of all files from which several threads are faster
 _PIECE = 1 << 20
+_LARGE = 16 << 20
+"""Bytes from which it is worthwhile to hash a file in another thread."""
 
 
 def differing_file(wheel: UnpackedWheel, archive: WheelArchive) -> str | None:
-    """Return the name of a file that differs from the archive; None if none does.
+    """Return the name of a file or folder that differs from the archive; None if none does.
 
-    Names, contents and permissions are compared with the archive. The wheel's manifest is not
-    trusted, but compared as well.
+    Names, contents, permissions and owners are compared. The wheel's manifest is not trusted, but
+    compared as well.
 
     :raises InvalidWheel: the archive is not valid.
     """
     members = [member for member in archive.members if not member.is_folder]
-    names = tuple(member.name for member in members)
+    names = [member.name for member in members]
+    files = wheel.files
     if wheel.dist_info != archive.dist_info:
         return wheel.dist_info
-    if tuple(wheel.files.names) != names:
-        return next(iter(set(names).symmetric_difference(wheel.files.names)), names[0])
+    if list(files.names) != names:
+        return next(iter(set(names).symmetric_difference(files.names)), names[0])
+    if (folder := wheel.foreign_folder()) is not None:
+        return folder
     rows = record_rows(archive)
-    files: dict[str, UnpackedFile] = {}
-    for member in members:
-        file = files[member.name] = wheel.files[member.name]
-        row = rows.get(member.name)
-        if row is None:  # RECORD itself, and signatures
-            digest = encode_digest(hashlib.sha256(archive.read(member.name)).digest())
-            expected_hash = f"sha256={digest}"
-        else:
-            expected_hash = row.hash
-        if (file.row.hash, file.size, file.executable) != (
-            expected_hash,
-            member.size,
-            member.is_executable,
-        ):
-            return member.name
-    # The largest first, so that all threads end at about the same time.
-    largest_first = sorted(names, key=lambda name: files[name].size, reverse=True)
     tree = str(wheel.folder / TREE) + os.sep
-    own_ids = own_users()
-
-    def first_differing(part: Iterable[str]) -> str | None:
-        return next(
-            (
-                name
-                for name in part
-                if not _is_unchanged(tree + name, files[name], wheel.umask, own_ids)
-            ),
-            None,
-        )
-
-    if sum(file.size for file in files.values()) < _LARGE:
-        return first_differing(largest_first)  # threads would take longer to start
-    with ThreadPoolExecutor(_THREADS) as pool:
-        differing = list(
-            pool.map(first_differing, (largest_first[start::_THREADS] for start in range(_THREADS)))
-        )
-    return next((name for name in differing if name is not None), None)
-
-
-def _is_unchanged(path: str, file: UnpackedFile, umask: int, own_ids: Collection[int]) -> bool:
-    """Return whether a file has the content of its row in RECORD, and is safe to link."""
-    algorithm, _, digest = file.row.hash.partition("=")
     # Permissions that a hard link would give to other users.
-    forbidden_mode = 0o7022 & ~(0o666 & ~umask)
+    forbidden_mode = 0o7022 & ~(0o666 & ~wheel.umask)
+    has_content = partial(_has_content, forbidden_mode=forbidden_mode, own_ids=own_users())
+    large: dict[str, Future[bool]] = {}
+    with ThreadPoolExecutor(processor_count()) as threads:
+        for member, stated_hash, size, flag in zip(
+            members, files.hashes, files.sizes, files.executable_flags, strict=True
+        ):
+            name = member.name
+            row = rows.get(name)
+            if row is None:  # RECORD itself, and signatures
+                digest = encode_digest(hashlib.sha256(archive.read(name)).digest())
+                expected_hash = f"sha256={digest}"
+            else:
+                expected_hash = row.hash
+            is_stated = stated_hash == expected_hash and size == member.size
+            if not is_stated or (flag == "x") != member.is_executable:
+                return name
+            if size >= _LARGE:
+                large[name] = threads.submit(has_content, tree + name, expected_hash, size)
+            elif not has_content(tree + name, expected_hash, size):
+                return name
+        return next((name for name, is_same in large.items() if not is_same.result()), None)
+
+
+def _has_content(
+    path: str, expected_hash: str, size: int, *, forbidden_mode: int, own_ids: Collection[int]
+) -> bool:
+    """Return whether a file has the content of its row in RECORD, and is safe to link."""
+    algorithm, _, digest = expected_hash.partition("=")
     try:
         descriptor = os.open(path, _OPEN)
     except OSError:
         return False
     try:
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_size != file.size:
+        if not stat.S_ISREG(status.st_mode) or status.st_size != size:
             return False
         if os.name == "posix" and (status.st_uid not in own_ids or status.st_mode & forbidden_mode):
             return False
-        actual = hashlib.new(algorithm)
-        bytes_left = file.size + 1  # one more, to detect a byte that was added meanwhile
-        while data := os.read(descriptor, min(bytes_left, _PIECE)):
+        # One byte more than it should have, to detect one that was added meanwhile.
+        data = os.read(descriptor, min(size + 1, _PIECE))
+        actual = getattr(hashlib, algorithm)(data)
+        bytes_left = size - len(data)
+        while bytes_left > 0 and (data := os.read(descriptor, min(bytes_left + 1, _PIECE))):
             actual.update(data)
             bytes_left -= len(data)
-        return bytes_left == 1 and encode_digest(actual.digest()) == digest
+        return bytes_left == 0 and encode_digest(actual.digest()) == digest
     except OSError:
         return False
     finally:

@@ -191,7 +191,7 @@ class UnpackedWheel(Struct, frozen=True):
         This detects every edit of a linked file, except one that restores the time; the contents
         are not read.
         """
-        folder = self._foreign_folder()
+        folder = self.foreign_folder()
         if folder is not None:
             return FolderState(folder)
         tree = str(self.folder / TREE) + os.sep
@@ -210,7 +210,7 @@ class UnpackedWheel(Struct, frozen=True):
             add_inode(status.st_ino)
         return FolderState(None, inodes)
 
-    def _foreign_folder(self) -> str | None:
+    def foreign_folder(self) -> str | None:
         """Return the name of a folder in the tree that is a link, or another user's.
 
         The cache checks the folder of the wheel, so no other user can change anything in it now;
