@@ -39,6 +39,7 @@ from wheelfit.testing.file_systems import (
     ReadOnlyFileSystem,
     WindowsLikeFileSystem,
 )
+from wheelfit.wheels.disk_operations import AnyPath
 from wheelfit.wheels.file_system import NATIVE, FileSystem
 from wheelfit_runtime.errors import EnvironmentUnavailable
 
@@ -165,6 +166,21 @@ class TestSwitch:
             outcomes.append(tree(copy) == expected)
         assert outcomes == sorted(outcomes)  # first always the old, then always the new
         assert len(set(outcomes)) == 2
+
+    def test_signal_at_the_first_step(self, places: EnvironmentFolders, root: Path) -> None:
+        """A signal that comes as soon as the workplace exists leaves no workplace."""
+
+        class Interrupted(FileSystem):
+            """A file system that is interrupted after it has created a folder."""
+
+            def make_folder(self, path: AnyPath, mode: int = 0o777) -> None:
+                super().make_folder(path, mode)
+                raise KeyboardInterrupt
+
+        before = tree(root)
+        with pytest.raises(KeyboardInterrupt):
+            change(places, Interrupted())
+        assert tree(root) == before
 
     def test_nothing_came(self, places: EnvironmentFolders, root: Path) -> None:
         """What was staged and not switched is gone."""

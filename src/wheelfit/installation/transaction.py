@@ -148,7 +148,15 @@ class Transaction:
             self._workplaces = Workplaces(
                 self._folders, self._created, self._disk, self._file_system
             )
-            is_workplace_new = self._workplaces.claim(self._lock_timeout)
+            try:
+                is_workplace_new = self._workplaces.claim(self._lock_timeout)
+            except BaseException:
+                # A signal may have come just after it was created. Without the lock, an empty one
+                # may belong to another process.
+                if self._lock_timeout is None:
+                    with suppress(OSError):
+                        self._disk.remove_folder(self._folders.workplace)
+                raise
             try:
                 self._workplaces.open(created=is_workplace_new)
             except BaseException as error:
