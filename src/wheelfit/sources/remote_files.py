@@ -254,9 +254,11 @@ class RemoteFiles:
         self._store.write("members", key, {}, f"{size.file} {size.unpacked}".encode())
 
     @contextmanager
-    def _ranges_of(self, file: File) -> Iterator[ByteSource]:
+    def _ranges_of(self, file: File, first_request: int | None = None) -> Iterator[ByteSource]:
         """Yield the bytes of a wheel, fetched as they are read.
 
+        :param first_request: bytes of the first request, from the end; None: as many as the
+            directory of most wheels needs.
         :raises RangeUnsupported: the server does not support ranges, which is remembered.
         """
         from wheelfit.sources.ranged_file import RangedFile
@@ -271,7 +273,7 @@ class RemoteFiles:
             yield RangedFile(
                 partial(self._client.get_range, file.url),
                 where=redact(file.url),
-                first_request=END_SIZE,
+                first_request=first_request or END_SIZE,
             )
         except RangeUnsupported:
             self._remember_lack_of_ranges(file)
@@ -299,6 +301,7 @@ class RemoteFiles:
 
         :raises TooCostly: the server does not support ranges.
         """
+        from wheelfit.sources.ranged_file import FIRST_REQUEST
         from wheelfit.wheels.bytes_source import open_local
         from wheelfit.wheels.remote import RangeUnsupported
 
@@ -306,7 +309,7 @@ class RemoteFiles:
         if cached_path is not None:
             return open_local(cached_path)
         try:
-            with self._ranges_of(file) as source:
+            with self._ranges_of(file, FIRST_REQUEST) as source:
                 return source
         except RangeUnsupported as error:
             raise _too_costly(file, error.reason) from error
