@@ -198,6 +198,10 @@ class Transfer(Progress):
         self._screen = screen
         self._prints_line = bool(verb) and (is_sum or not bar.draws)
 
+    def copying(self) -> None:
+        """Call the file copied in the line at the end."""
+        self._verb = "copied"
+
     def start(self, total: int | None) -> None:
         """Start, or start again."""
         self._bar.start(total)

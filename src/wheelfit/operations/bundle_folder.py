@@ -27,7 +27,7 @@ from wheelfit.locking.bundles.reduction import index_files
 from wheelfit.locking.bundles.verification import verify
 from wheelfit.locking.document import write_lock
 from wheelfit.operations.bundle_contents import words_in_effect
-from wheelfit.operations.downloads import several_at_once, transfer_of
+from wheelfit.operations.downloads import several_at_once
 from wheelfit.operations.hosts import host_text
 from wheelfit.server.pages import write_static_index
 from wheelfit.sources.page import File, ProjectPage
@@ -172,7 +172,7 @@ class _BundleWriter:
     def _fetch_one(self, source: WheelToBundle) -> str | None:
         """Download a wheel into the bundle; return the reason if it must not be used, else None."""
         name = source.filename.text
-        transfer = transfer_of(source.file, source.files, self.transfers)
+        transfer = self.transfers.transfer(name)
         path = source.files.download(source.file, self.stage / "wheels", transfer)
         # Opened like a plain wheel: a missing document makes this wheel invalid (F-27).
         try:

@@ -172,7 +172,6 @@ def _fetch(
     """Resolve and fetch the files, replacing wheels that contradict their metadata."""
     from wheelfit.operations.accelerator_remarks import report_accelerator_remarks
     from wheelfit.operations.downloads import download as fetch
-    from wheelfit.operations.downloads import transfer_of
 
     if session.requirement_set.sources:
         raise UserError(
@@ -211,7 +210,7 @@ def _fetch(
             for pin in pins:
                 if pin.file.origin is not None:
                     source = structs.replace(pin.file, filename=pin.file.origin.name, origin=None)
-                    progress = transfer_of(source, session.repository, transfers)
+                    progress = transfers.transfer(source.filename)
                     session.repository.download(source, staging, progress)
             _write_documents(pins, session, staging)
             for pin in wheels:

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Transfers
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.resolution import Pin
-    from wheelfit.sources.page import File
-    from wheelfit.sources.progress import Progress
-    from wheelfit.sources.repository import Files
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 _T = TypeVar("_T")
@@ -123,18 +120,8 @@ def naming_sources_in_errors(
         raise
 
 
-def transfer_of(file: File, files: Files, transfers: Transfers) -> Progress:
-    """Return the progress of a download, or of the copy of a file that is on disk.
-
-    A file without a listed size counts as downloaded: its size would need a request.
-    """
-    is_copied = file.size is not None and files.size(file).is_on_disk
-    return transfers.transfer(file.filename, "copied" if is_copied else "downloaded")
-
-
 def _fetch(pin: Pin, candidates: Candidates, folder: Path, transfers: Transfers) -> Path | str:
-    progress = transfer_of(pin.file, candidates.repository, transfers)
-    path = candidates.repository.download(pin.file, folder, progress)
+    path = candidates.repository.download(pin.file, folder, transfers.transfer(pin.file.filename))
     if pin.label is None:
         return path
     # Opened like a plain wheel: a missing document makes this wheel invalid (F-27) and not the

@@ -85,6 +85,7 @@ class LocalFiles:
             if file.hashes or file.size is not None:
                 check_file(path, file.hashes, file.size, where=str(path))
             size = path.stat().st_size
+            progress.copying()
             progress.start(size)
             target = link_or_copy(path, folder, file.filename)
         except OSError as error:

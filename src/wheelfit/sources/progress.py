@@ -16,6 +16,9 @@ class Progress:
         :param total: bytes to come; None if unknown.
         """
 
+    def copying(self) -> None:
+        """Report, before ``start``, that the file is on this machine and is copied."""
+
     def set_full_size(self, size: int) -> None:
         """Set, after ``start``, the bytes of a file of which only a part is transferred."""
 

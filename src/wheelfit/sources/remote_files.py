@@ -471,6 +471,7 @@ class RemoteFiles:
 
     def _link_cached(self, cached_path: Path, file: File, folder: Path, progress: Progress) -> Path:
         size = cached_path.stat().st_size
+        progress.copying()
         progress.start(size)
         path = link_or_copy(cached_path, folder, file.filename)
         progress.advance(size)
