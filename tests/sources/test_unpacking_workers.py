@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import random
 import sys
 import threading
 import zipfile
@@ -27,6 +28,8 @@ from wheelfit.wheels.processors import processor_count
 from wheelfit.wheels.unpacked import TREE, UnpackedWheel
 
 TIMEOUT = 60.0
+LARGE = 8 << 20
+"""Bytes for which a worker is started."""
 
 
 def sha256_of(path: Path) -> str:
@@ -160,14 +163,14 @@ class TestProcesses:
     def test_this_process_is_first(self, cache: Path) -> None:
         """A worker starts only while this process is busy, and is idle afterwards."""
         workers = UnpackingWorkers(cache, most=1)
-        with workers.take() as first:
+        with workers.take(LARGE) as first:
             assert first is None
             assert workers.count == 0
             for _ in range(2):
-                with workers.take() as second:
+                with workers.take(LARGE) as second:
                     assert isinstance(second, UnpackingWorker)
         assert workers.count == 1
-        with workers.take() as third:
+        with workers.take(LARGE) as third:
             assert third is None
         workers.close()
 
@@ -176,15 +179,15 @@ class TestProcesses:
         workers = UnpackingWorkers(cache, most=1)
         waited: list[str] = []
         with (
-            workers.take(lambda: waited.append("this process")),
-            workers.take(lambda: waited.append("worker")),
+            workers.take(LARGE, lambda: waited.append("this process")),
+            workers.take(LARGE, lambda: waited.append("worker")),
         ):
             assert waited == ["worker"]
         workers.close()
 
-    @pytest.mark.parametrize("reason", ["no more", "embedded", "cannot start"])
+    @pytest.mark.parametrize("reason", ["no more", "embedded", "cannot start", "little to do"])
     def test_waiting(self, cache: Path, monkeypatch: pytest.MonkeyPatch, reason: str) -> None:
-        """Where no worker can start, a task waits until this process is idle."""
+        """Where no worker can start, or is worth it, a task waits until this process is idle."""
         if reason == "embedded":
             monkeypatch.setattr(sys, "executable", "/opt/app/bin/app")
         elif reason == "cannot start":
@@ -193,12 +196,14 @@ class TestProcesses:
         done: list[UnpackingWorker | None] = []
         is_waiting = threading.Event()
 
+        size = 1 if reason == "little to do" else LARGE
+
         def work() -> None:
-            with workers.take(is_waiting.set) as process:
+            with workers.take(size, is_waiting.set) as process:
                 done.append(process)
 
         thread = threading.Thread(target=work)
-        with workers.take():
+        with workers.take(LARGE):
             thread.start()
             assert is_waiting.wait(TIMEOUT)
             assert not done
@@ -215,7 +220,8 @@ class TestProcesses:
     @pytest.mark.skipif(processor_count() < 2, reason="a worker needs a second processor")
     def test_beside_an_arriving_wheel(self, cache: Path, archive: Path, tmp_path: Path) -> None:
         """While this process waits for one wheel, a worker unpacks another one."""
-        other = build_wheel(tmp_path / "wheels", "other", "1")
+        data = random.Random(1).randbytes(LARGE)
+        other = build_wheel(tmp_path / "wheels", "other", "1", files={"other/data": data})
         store = WheelStore(Store(cache), has_workers=True)
         other_is_unpacked, first_is_read = threading.Event(), threading.Event()
 

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _MAX_WORKERS = 4
+_WORK_PER_WORKER = 8 << 20
+"""Bytes of waiting archives for which a worker is started; its start takes as long as these."""
+_WORK_PER_WHEEL = 1 << 18
+"""Bytes that take as long as everything about a wheel that does not depend on its size."""
 # Without `site`, which would take as long as the task; so the folders of modules are passed on.
 _OPTIONS = ("-I", "-S", "-B", "-c")
 _PROGRAM = (
@@ -102,6 +106,7 @@ class UnpackingWorkers:
         self._most = min(processor_count() - 1, _MAX_WORKERS) if most is None else most
         self._started: list[UnpackingWorker] = []
         self._idle: list[UnpackingWorker | None] = [None]  # None is this process
+        self._work = 0
         self._changed = threading.Condition()
 
     @property
@@ -110,9 +115,12 @@ class UnpackingWorkers:
         return len(self._started)
 
     @contextmanager
-    def take(self, wait: Callable[[], None] = lambda: None) -> Iterator[UnpackingWorker | None]:
+    def take(
+        self, size: int, wait: Callable[[], None] = lambda: None
+    ) -> Iterator[UnpackingWorker | None]:
         """Yield a process for a task, busy until the end of the block: a worker; None: this one.
 
+        :param size: bytes of the archive.
         :param wait: called unless this process is idle, to wait until the archive is complete.
         """
         with self._changed:
@@ -122,7 +130,7 @@ class UnpackingWorkers:
         worker = None
         if not is_this_idle:
             wait()
-            worker = self._next()
+            worker = self._next(size)
         try:
             yield worker
         finally:
@@ -130,15 +138,17 @@ class UnpackingWorkers:
                 self._idle.append(worker)
                 self._changed.notify()
 
-    def _next(self) -> UnpackingWorker | None:
-        """Return the next idle process; start a worker if none is idle."""
+    def _next(self, size: int) -> UnpackingWorker | None:
+        """Return the next idle process; start a worker if none is idle and there is much to do."""
         from wheelfit.wheels.entry_points import is_interpreter_name
 
         # Programs with an embedded Python must not be started again.
         can_start = is_interpreter_name(Path(sys.executable or "").name)
         with self._changed:
+            self._work += size + _WORK_PER_WHEEL
             while not self._idle:
-                if can_start and len(self._started) < self._most:
+                worth = min(self._most, self._work // _WORK_PER_WORKER)
+                if can_start and len(self._started) < worth:
                     try:
                         self._started.append(UnpackingWorker(self._cache_folder))
                     except OSError:

@@ -248,7 +248,7 @@ class WheelStore:
         )  # fmt: skip
         if path is None or size > _MAX_WORKER_SIZE or find_verified is not None:
             return unpack_here(source)
-        with self._process(check) as worker:
+        with self._process(size, check) as worker:
             if worker is None:
                 return unpack_here(source)
             wheel = self._unpack_in_worker(worker, path, filename, sha256, where)
@@ -272,7 +272,9 @@ class WheelStore:
         return read_unpacked(entry, filename, where=where)
 
     @contextmanager
-    def _process(self, wait: Callable[[], None] = lambda: None) -> Iterator[UnpackingWorker | None]:
+    def _process(
+        self, size: int, wait: Callable[[], None] = lambda: None
+    ) -> Iterator[UnpackingWorker | None]:
         """Yield a process for a task, as `UnpackingWorkers.take` does; None: this one."""
         if not self._has_workers or self._store.folder is None:
             yield None
@@ -282,7 +284,7 @@ class WheelStore:
                 from wheelfit.sources.unpacking_workers import UnpackingWorkers
 
                 self._workers = UnpackingWorkers(self._store.folder)
-        with self._workers.take(wait) as worker:
+        with self._workers.take(size, wait) as worker:
             yield worker
 
     def unpack_into_cache(
@@ -487,9 +489,14 @@ class WheelStore:
     def _differing_file(
         self, wheel: UnpackedWheel, archive: Path | None, hashes: dict[str, str]
     ) -> str | None:
-        """Compare a wheel with its archive, here or in a worker."""
-        with self._process() as worker:
-            if worker is not None and archive is not None:
+        """Compare a wheel with its archive, here or in a worker.
+
+        :raises FileNotFoundError: there is no archive.
+        """
+        if archive is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), wheel.where)
+        with self._process(archive.stat().st_size) as worker:
+            if worker is not None:
                 from wheelfit.sources.unpacking_workers import UnpackingTask
 
                 name, where = wheel.filename.text, wheel.where
@@ -524,9 +531,7 @@ def _stem(entry: Path) -> str:
     return f".{entry.name[:_STEM_SIZE]}-"
 
 
-def _differing_file(
-    wheel: UnpackedWheel, archive: Path | None, hashes: Mapping[str, str]
-) -> str | None:
+def _differing_file(wheel: UnpackedWheel, archive: Path, hashes: Mapping[str, str]) -> str | None:
     """Return the name of a file that differs from the archive; None if none does.
 
     :raises FileNotFoundError: there is no archive.
@@ -537,8 +542,6 @@ def _differing_file(
     from wheelfit.wheels.bytes_source import open_local
     from wheelfit.wheels.unchanged_content import differing_file
 
-    if archive is None:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), wheel.where)
     with closing(open_local(archive)) as source:
         check = HashCheck(hashes, None, where=wheel.where)
         for start in range(0, source.size, _BLOCK):
