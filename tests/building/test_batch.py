@@ -8,7 +8,13 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import (
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+)
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +160,23 @@ def test_who_kills_every_process_is_found_out(tmp_path: Path) -> None:
     assert error.where == "item 3"
     # When 4 ends their process first, that is an attempt of 3 too, though it has not begun.
     assert (tmp_path / "3.begun").read_bytes() in (b"..", b"...")
+
+
+def test_pool_that_forgets_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task that is submitted while the pool breaks ends, and so do earlier ones."""
+    forgotten: list[Future[int]] = []
+
+    def submit(pool: ProcessPoolExecutor, *_arguments: object) -> Future[int]:
+        """Do as Python 3.11 does if a process ends at this moment."""
+        forgotten.append(Future())
+        pool._broken = len(forgotten) == 2
+        return forgotten[-1]
+
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", submit)
+    with open_workers("processes", jobs=2) as workers:
+        futures = [workers.executor.submit(abs, -1) for _ in range(2)]
+        errors = [future.exception(timeout=0) for future in futures]
+    assert [type(error) for error in errors] == [BrokenExecutor, BrokenExecutor]
 
 
 def test_processes_are_other_processes(tmp_path: Path) -> None:

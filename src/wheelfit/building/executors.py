@@ -12,7 +12,7 @@ import secrets
 import signal
 import threading
 import time
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, InvalidStateError
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -148,6 +148,7 @@ class _Processes(Executor):
     def __init__(self, count: int) -> None:
         self._count = count
         self._pool: ProcessPoolExecutor | None = None
+        self._tasks: list[Future[Any]] = []
 
     def submit(self, fn: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Future[Result]:
         try:
@@ -158,7 +159,21 @@ class _Processes(Executor):
             task = self._open_pool().submit(_call, fn, args, kwargs)
         future: Future[Result] = Future()
         task.add_done_callback(lambda task: _copy_result(task.result, future))
+        self._tasks = [*(other for other in self._tasks if not other.done()), task]
+        self._end_forgotten_tasks()
         return future
+
+    def _end_forgotten_tasks(self) -> None:
+        """End tasks that a broken pool has forgotten.
+
+        Before Python 3.13 a pool does not lock itself while it breaks: a task that is submitted at
+        that moment is never ended, and may keep it from ending the others.
+        """
+        if self._pool is not None and self._pool._broken:  # noqa: SLF001
+            self._pool.shutdown()
+            for task in self._tasks:
+                with suppress(InvalidStateError):  # it has ended
+                    task.set_exception(BrokenExecutor("a process ended"))
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - as in Executor
         if self._pool is not None:
