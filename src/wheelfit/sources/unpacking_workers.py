@@ -25,7 +25,7 @@ from wheelfit.wheels.processors import processor_count
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_MAX_WORKERS = 4
+_MAX_WORKERS = 2  # each needs up to 50 MB
 _WORK_PER_WORKER = 8 << 20
 """Bytes of waiting archives for which a worker is started; its start takes as long as these."""
 _WORK_PER_WHEEL = 1 << 18
