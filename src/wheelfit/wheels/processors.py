@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import os
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 _OWN_GROUP = Path("/sys/fs/cgroup")
 """The control group of a container, which sees its own as the root."""
 
 
+@cache
 def processor_count(control_group: Path = _OWN_GROUP) -> int:
     """Return the processors of this process: a container has fewer than the machine.
 
