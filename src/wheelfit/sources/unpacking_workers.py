@@ -10,6 +10,7 @@ reason, this process does the task itself, so errors are the same with and witho
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -66,8 +67,10 @@ class UnpackingWorker:
     """
 
     def __init__(self, cache_folder: Path) -> None:
+        # A relative one is the current folder, which may be anybody's.
+        module_folders = filter(os.path.isabs, sys.path)
         self._process = subprocess.Popen(
-            [sys.executable, *_OPTIONS, _PROGRAM, cache_folder, *sys.path],
+            [sys.executable, *_OPTIONS, _PROGRAM, cache_folder, *module_folders],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
