@@ -14,7 +14,7 @@ import os
 import threading
 import time
 import warnings
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -138,7 +138,7 @@ class WheelStore:
         if self._by_content:
             path = archive or self._store.wheel(sha256)
             try:
-                changed = self._differing_file(wheel, path, {**(hashes or {}), "sha256": sha256})
+                changed = self._compare(wheel, path, {**(hashes or {}), "sha256": sha256})
             except (OSError, IntegrityError):
                 self._note(
                     f"hashes are required, and the archive of {filename.text} is not in the cache, "
@@ -221,7 +221,7 @@ class WheelStore:
         source: Path | ByteSource,
         filename: WheelFilename,
         sha256: str,
-        folder: Path,
+        folder: Path | None,
         *,
         where: str,
         check: Callable[[], None] = lambda: None,
@@ -232,31 +232,72 @@ class WheelStore:
         """Unpack a wheel into the cache, or into a folder where that is not possible.
 
         :param source: the archive, which may still be arriving.
+        :param folder: None: only into the cache.
         :param check: waits until the archive is complete; raises an error if its hash is wrong.
             Nothing is cached before.
         :param path: the file that the archive arrives in.
         :param find_verified: finds files of other wheels that are unpacked already; None: none.
         :raises InvalidWheel: it is not valid; nothing is cached.
+        :raises FileProblem: it cannot be written.
         """
-        if isinstance(source, Path):
-            path, size = source, source.stat().st_size
-        else:
-            size = source.size
-        unpack_here = partial(
-            self._unpack_here, filename=filename, sha256=sha256, folder=folder, where=where,
-            check=check, find_verified=find_verified, progress=progress,
-        )  # fmt: skip
-        if path is None or size > _MAX_WORKER_SIZE or find_verified is not None:
-            return unpack_here(source)
-        with self._process(size, check) as worker:
-            if worker is None:
-                return unpack_here(source)
-            wheel = self._unpack_in_worker(worker, path, filename, sha256, where)
-        if wheel is None:
-            return unpack_here(path)
-        unpacking = progress.unpacking(unpacked_size := sum(wheel.files.sizes))
-        unpacking.advance(unpacked_size)
-        return wheel
+        from wheelfit.wheels.archive import WheelArchive
+        from wheelfit.wheels.unpacking import unpack
+
+        def hash_after_check() -> str:
+            check()
+            return sha256
+
+        # Opened as a plain wheel: a variant wheel without document is unusable (F-27), but the
+        # selection reports that.
+        plain = parse_wheel_filename(filename.plain)
+        path = source if isinstance(source, Path) else path
+        archive_size = source.stat().st_size if isinstance(source, Path) else source.size
+        with ExitStack() as stack:
+            if path is not None and archive_size <= _MAX_WORKER_SIZE and find_verified is None:
+                worker = stack.enter_context(self._process(archive_size, check))
+                if worker is not None:
+                    wheel = self._unpack_in_worker(worker, path, filename, sha256, where)
+                    if wheel is not None:
+                        unpacked_size = sum(wheel.files.sizes)
+                        progress.unpacking(unpacked_size).advance(unpacked_size)
+                        return wheel
+                    source = path
+            archive = stack.enter_context(WheelArchive(source, plain, where=where))
+            size = sum(member.size for member in archive.members)
+            unpacking = progress.unpacking(size)
+            unpack_into = partial(
+                unpack,
+                archive,
+                sha256=hash_after_check,  # called at the end
+                # `find_verified` compares size and time only, not the content.
+                find_verified=None if self._by_content else find_verified,
+                advance=unpacking.advance,
+                in_order=not isinstance(source, Path),  # it may still be arriving
+                files=self._files,
+            )
+            entry = self._entry(sha256)
+            if entry is not None:
+                try:
+                    wheel = self._unpack_into_cache(entry, unpack_into)
+                except OSError as error:  # its disk may be full, and that of the folder not
+                    self._store.warn_once(error)
+                else:
+                    return replace(wheel, filename=filename)
+            if folder is None:
+                raise FileProblem(f"{filename.text} cannot be cached", where=where)
+            try:
+                return replace(_unpack_into_folder(folder, unpack_into), filename=filename)
+            except OSError as error:
+                from wheelfit.wheels.disk_space import FULL, no_space_message
+
+                reason = os_reason(error)
+                if error.errno in FULL:
+                    reason = no_space_message(folder, size, error=error)
+                raise FileProblem(
+                    f"{filename.text} cannot be unpacked: {reason}",
+                    where=str(folder),
+                    hint="make room, or set TMPDIR to a folder on another disk",
+                ) from error
 
     def _unpack_in_worker(
         self, worker: UnpackingWorker, path: Path, filename: WheelFilename, sha256: str, where: str
@@ -286,83 +327,6 @@ class WheelStore:
                 self._workers = UnpackingWorkers(self._store.folder)
         with self._workers.take(size, wait) as worker:
             yield worker
-
-    def unpack_into_cache(
-        self, source: ByteSource, filename: WheelFilename, sha256: str, *, where: str
-    ) -> None:
-        """Unpack a complete wheel into the cache.
-
-        :raises InvalidWheel: it is not valid; nothing is cached.
-        :raises OSError: it cannot be cached.
-        """
-        from wheelfit.wheels.archive import WheelArchive
-        from wheelfit.wheels.unpacking import unpack
-
-        entry = self._entry(sha256)
-        if entry is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), where)
-        plain = parse_wheel_filename(filename.plain)
-        with WheelArchive(source, plain, where=where) as archive:
-            self._unpack_into_cache(
-                entry, partial(unpack, archive, sha256=sha256, files=self._files)
-            )
-
-    def _unpack_here(
-        self,
-        source: Path | ByteSource,
-        *,
-        filename: WheelFilename,
-        sha256: str,
-        folder: Path,
-        where: str,
-        check: Callable[[], None],
-        find_verified: FindVerified | None,
-        progress: Progress,
-    ) -> UnpackedWheel:
-        from wheelfit.wheels.archive import WheelArchive
-        from wheelfit.wheels.unpacking import unpack
-
-        def hash_after_check() -> str:
-            check()
-            return sha256
-
-        # Opened as a plain wheel: a variant wheel without document is unusable (F-27), but the
-        # selection reports that.
-        plain = parse_wheel_filename(filename.plain)
-        with WheelArchive(source, plain, where=where) as archive:
-            size = sum(member.size for member in archive.members)
-            unpacking = progress.unpacking(size)
-            unpack_into = partial(
-                unpack,
-                archive,
-                sha256=hash_after_check,  # called at the end
-                # `find_verified` compares size and time only, not the content.
-                find_verified=None if self._by_content else find_verified,
-                advance=unpacking.advance,
-                in_order=not isinstance(source, Path),  # it may still be arriving
-                files=self._files,
-            )
-            entry = self._entry(sha256)
-            if entry is not None:
-                try:
-                    wheel = self._unpack_into_cache(entry, unpack_into)
-                except OSError as error:  # its disk may be full, and that of the folder not
-                    self._store.warn_once(error)
-                else:
-                    return replace(wheel, filename=filename)
-            try:
-                return replace(_unpack_into_folder(folder, unpack_into), filename=filename)
-            except OSError as error:
-                from wheelfit.wheels.disk_space import FULL, no_space_message
-
-                reason = os_reason(error)
-                if error.errno in FULL:
-                    reason = no_space_message(folder, size, error=error)
-                raise FileProblem(
-                    f"{filename.text} cannot be unpacked: {reason}",
-                    where=str(folder),
-                    hint="make room, or set TMPDIR to a folder on another disk",
-                ) from error
 
     def siblings(self, name: NormalizedName, min_size: int) -> Iterator[Sibling]:
         """Yield wheels of a project that are cached both packed and unpacked, the newest first.
@@ -486,10 +450,10 @@ class WheelStore:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), where)
         return _differing_file(wheel, archive, hashes)
 
-    def _differing_file(
+    def _compare(
         self, wheel: UnpackedWheel, archive: Path | None, hashes: dict[str, str]
     ) -> str | None:
-        """Compare a wheel with its archive, here or in a worker.
+        """Return what `differing_file` returns, found here or by a worker.
 
         :raises FileNotFoundError: there is no archive.
         """

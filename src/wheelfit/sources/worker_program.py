@@ -43,5 +43,5 @@ def _carry_out(task: UnpackingTask, store: Store) -> UnpackingResult | None:
     data = archive.read_bytes()
     if hashlib.sha256(data).hexdigest() != task.sha256:
         return None
-    wheels.unpack_into_cache(BytesInMemory(data), filename, task.sha256, where=task.where)
+    wheels.unpacked(BytesInMemory(data), filename, task.sha256, None, where=task.where)
     return UnpackingResult()
