@@ -20,7 +20,7 @@ from wheelfit.core.properties import PropertySet
 from wheelfit.errors import InvalidFilename, InvalidRequirement
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.rewrite import RewriteOptions
+from wheelfit.wheels.rewrite import RewriteDetails, RewriteOptions
 from wheelfit_runtime.errors import FileProblem, InvalidDocument, InvalidWheel
 
 DOCUMENT = read_document(
@@ -279,13 +279,13 @@ def test_notes(plain: Path, output: Path) -> None:
         archive.writestr(*members[-1])
     label = parse_label("x" * 33)
     document = structs.replace(DOCUMENT, variants={label: DOCUMENT.variants[MKL]})
-    told: list[str] = []
-    path = repack_wheel(plain, output, label=label, document=document, note=told.append)
-    assert [text.partition(" ")[0] for text in told] == ["the", signature]
-    assert "33 characters" in told[0]
-    told.clear()
-    make_plain(path, output, note=told.append)
-    assert told == []
+    details: list[RewriteDetails] = []
+    path = repack_wheel(plain, output, label=label, document=document, add_details=details.append)
+    make_plain(path, output, add_details=details.append)
+    notes = details[0].notes
+    assert [text.partition(" ")[0] for text in notes] == ["the", signature]
+    assert "33 characters" in notes[0]
+    assert details[1].notes == ()
 
 
 def test_existing_output(plain: Path, output: Path) -> None:

@@ -8,6 +8,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
+from packaging.utils import canonicalize_name
 
 from wheelfit.building.repack.edits import Edits
 from wheelfit.building.wheel_jobs import (
@@ -70,6 +71,17 @@ def test_in_other_processes(tmp_path: Path, output: Path) -> None:
     ours = run_job(WheelJob(wheels[1], operation, here))
     assert theirs[1].path.read_bytes() == ours.path.read_bytes()
     assert theirs[1].content_verified
+
+
+def test_details(tmp_path: Path, output: Path) -> None:
+    """A result has the names of removed dependencies, and whether its content was verified."""
+    source = build_wheel(tmp_path, "fast", "1.0", requires=("Some_Name>=1; extra == 'x'", "other"))
+    edits = Edits(remove=frozenset(map(canonicalize_name, ("some-name", "missing"))))
+    for verify in (True, False):
+        options = RewriteOptions(overwrite=True, verify_content=verify)
+        result = run_job(WheelJob(source, Repack(edits), output, options))
+        assert result.removed_dependencies == {"some-name"}
+        assert result.content_verified is verify
 
 
 def test_repair(tmp_path: Path, output: Path) -> None:

@@ -52,7 +52,7 @@ class TestCopy:
 
     def test_packed_bytes(self, plain: Path, output: Path) -> None:
         """B-30: unchanged members keep their packed bytes, time, mode and CRC."""
-        assert rewrite(plain, output, replace_members={f"{INFO}/new.txt": b"new"}) == ()
+        assert rewrite(plain, output, replace_members={f"{INFO}/new.txt": b"new"}).notes == ()
         with zipfile.ZipFile(plain) as old, zipfile.ZipFile(output) as new:
             assert new.testzip() is None
             for info in old.infolist():
@@ -213,7 +213,7 @@ class TestRecord:
         for change in ({DOCUMENT: b"{}"}, {}):
             (note,) = rewrite(
                 source, output, replace_members=change, options=RewriteOptions(overwrite=True)
-            )
+            ).notes
             assert f"RECORD.{kind}" in note
             with WheelArchive(output) as wheel:
                 assert f"{INFO}/RECORD.{kind}" not in wheel
@@ -455,7 +455,7 @@ class TestWrongRecord:
         other = tmp_path / "other" / plain.name
         other.parent.mkdir()
         rewrite(plain, output)
-        assert rewrite(plain, other, options=RewriteOptions(repair_record=True)) == ()
+        assert rewrite(plain, other, options=RewriteOptions(repair_record=True)).notes == ()
         assert other.read_bytes() == output.read_bytes()
 
     @pytest.mark.parametrize(
@@ -483,8 +483,8 @@ class TestWrongRecord:
                 rewrite(source, output, replace_members=words, options=options)
         assert list(output.parent.iterdir()) == []
         repair = RewriteOptions(repair_record=True)
-        notes = rewrite(source, output, replace_members=words, options=repair)
-        assert re.search(said, "\n".join(notes))
+        details = rewrite(source, output, replace_members=words, options=repair)
+        assert re.search(said, "\n".join(details.notes))
         with WheelArchive(output) as archive:
             archive.verify()
 

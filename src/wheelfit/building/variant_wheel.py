@@ -20,7 +20,7 @@ from wheelfit.core.strict_json import path_of
 from wheelfit.core.versions import version_of
 from wheelfit.errors import InvalidFilename
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.rewrite import RewriteOptions, rewrite
+from wheelfit.wheels.rewrite import RewriteDetails, RewriteOptions, rewrite
 from wheelfit_runtime.errors import Fault, InvalidDocument, UserError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def repack_wheel(
     layout: WrittenLayout = "850",
     resolve_markers: bool = False,
     options: RewriteOptions = RewriteOptions(),
-    note: Callable[[str], None] = lambda _text: None,
+    add_details: Callable[[RewriteDetails], None] = lambda _details: None,
 ) -> Path:
     """Edit a wheel, set or remove its label, and return the path of the result.
 
@@ -62,8 +62,8 @@ def repack_wheel(
     :param is_plain: whether label and document of a variant wheel are removed.
     :param resolve_markers: whether markers are resolved in a variant wheel too, as far as that is
         possible before the target is known (B-41), for tools without support for them (F-154).
-    :param note: called with further changes (B-37), dropped dependencies, and warnings about the
-        label (F-3).
+    :param add_details: called with the details, whose notes name further changes (B-37) and dropped
+        dependencies, and warn about the label (F-3).
     :raises InvalidDocument: the document lacks the label, or is invalid; lists all faults at once
         (B-6).
     :raises InvalidFilename: the source is not named like a wheel, or the new name is invalid.
@@ -98,7 +98,7 @@ def repack_wheel(
         if edits.abi_exports is not None:
             replaced[f"{dist_info}/{EXPORTS_FILE}"] = write_abi_exports(edits.abi_exports)
         destination = folder / new_filename.text
-        notes = rewrite(
+        details = rewrite(
             source,
             destination,
             replace_members=replaced,
@@ -108,8 +108,8 @@ def repack_wheel(
             open_source=archive,
         )
     warnings = () if result_label is None else writer_warnings(result_label)
-    for text in (*edited.notes, *warnings, *notes):
-        note(text)
+    notes = (*edited.notes, *warnings, *details.notes)
+    add_details(RewriteDetails(notes, details.content_verified, edited.removed_dependencies))
     return destination
 
 
@@ -119,7 +119,7 @@ def relabel(
     *,
     label: Label | None,
     options: RewriteOptions = RewriteOptions(),
-    note: Callable[[str], None] = lambda _text: None,
+    add_details: Callable[[RewriteDetails], None] = lambda _details: None,
 ) -> Path:
     """Change the label of a variant wheel, and return the path of the result.
 
@@ -149,7 +149,9 @@ def relabel(
         )
     label = NULL if label == OLD_NULL else label
     document = replace(document, variants={label: properties}, unusable={})
-    return repack_wheel(source, folder, label=label, document=document, options=options, note=note)
+    return repack_wheel(
+        source, folder, label=label, document=document, options=options, add_details=add_details
+    )
 
 
 def make_plain(
@@ -157,7 +159,7 @@ def make_plain(
     folder: Path,
     *,
     options: RewriteOptions = RewriteOptions(),
-    note: Callable[[str], None] = lambda _text: None,
+    add_details: Callable[[RewriteDetails], None] = lambda _details: None,
 ) -> Path:
     """Remove label and document from a variant wheel, and return the path of the result.
 
@@ -166,7 +168,7 @@ def make_plain(
     """
     if parse_wheel_filename(source.name).label is None:
         raise InvalidFilename("the wheel is plain already", where=str(source))
-    return repack_wheel(source, folder, is_plain=True, options=options, note=note)
+    return repack_wheel(source, folder, is_plain=True, options=options, add_details=add_details)
 
 
 def reduce_to_label(document: VariantDocument, label: Label) -> VariantDocument:

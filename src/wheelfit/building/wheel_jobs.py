@@ -13,11 +13,13 @@ from wheelfit.building.variant_wheel import make_plain, relabel, repack_wheel
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.metadata import WrittenLayout, read_document
 from wheelfit.wheels.conversion import ConversionResult, convert_wheel
-from wheelfit.wheels.rewrite import UNVERIFIED, RewriteOptions, copy_wheel
+from wheelfit.wheels.rewrite import RewriteDetails, RewriteOptions, copy_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from packaging.utils import NormalizedName
 
     from wheelfit.core.labels import Label
 
@@ -92,6 +94,7 @@ class WheelJobResult:
     """Changes and warnings, one sentence each."""
     content_verified: bool = False
     """Whether every byte was compared with RECORD."""
+    removed_dependencies: frozenset[NormalizedName] = frozenset()
     layout: str | None = None
     """The former layout of a converted wheel; None if it is a plain wheel, or not a conversion."""
     lost: tuple[str, ...] = ()
@@ -105,8 +108,8 @@ def run_job(job: WheelJob) -> WheelJobResult:
 
     :raises WheelfitError: the job failed; nothing was written.
     """
-    notes: list[str] = []
-    path, converted = _run_operation(job, notes.append)
+    details: list[RewriteDetails] = []
+    path, converted = _run_operation(job, details.append)
     layout, lost = (None, ()) if converted is None else (converted.layout, converted.lost)
     if path is None:
         if job.copy_unchanged and job.folder.absolute() != job.source.parent.absolute():
@@ -114,30 +117,42 @@ def run_job(job: WheelJob) -> WheelJobResult:
             copy_wheel(job.source, path, overwrite=job.options.overwrite, sync=job.options.sync)
             return WheelJobResult(job.source, path, ("it is copied unchanged",), layout=layout)
         return WheelJobResult(job.source, job.source, layout=layout, is_new=False)
-    verified = job.options.verify_content
-    if verified is None:
-        verified = not any(text.endswith(UNVERIFIED) for text in notes)
-    notes += [f"lost: {text}" for text in lost]
-    return WheelJobResult(job.source, path, tuple(notes), verified, layout, lost)
+    # A repaired wheel has no details, and is always verified.
+    detail = details[0] if details else RewriteDetails((), content_verified=True)
+    return WheelJobResult(
+        job.source,
+        path,
+        (*detail.notes, *(f"lost: {text}" for text in lost)),
+        detail.content_verified,
+        detail.removed_dependencies,
+        layout,
+        lost,
+    )
 
 
 def _run_operation(
-    job: WheelJob, note: Callable[[str], None]
+    job: WheelJob, add_details: Callable[[RewriteDetails], None]
 ) -> tuple[Path | None, ConversionResult | None]:
     """Return the path of the result, None without one; and the details of a conversion."""
     source, folder, options = job.source, job.folder, job.options
     match job.operation:
         case Relabel(label):
-            return relabel(source, folder, label=label, options=options, note=note), None
+            return relabel(
+                source, folder, label=label, options=options, add_details=add_details
+            ), None
         case MakePlain(skip_plain):
             if skip_plain and not parse_wheel_filename(source.name).is_variant:
                 return None, None
-            return make_plain(source, folder, options=options, note=note), None
+            return make_plain(source, folder, options=options, add_details=add_details), None
         case Convert(accept_losses):
             if not parse_wheel_filename(source.name).is_variant:
                 return None, None
             converted = convert_wheel(
-                source, folder, accept_losses=accept_losses, options=options, note=note
+                source,
+                folder,
+                accept_losses=accept_losses,
+                options=options,
+                add_details=add_details,
             )
             return (converted.path if converted.is_new else None), converted
         case Repair(command):
@@ -151,6 +166,6 @@ def _run_operation(
             parsed = None if document is None else read_document(document, where=where)
             path = repack_wheel(
                 source, folder, edits, label=label, document=parsed, layout=layout,
-                resolve_markers=resolve, options=options, note=note,
+                resolve_markers=resolve, options=options, add_details=add_details,
             )  # fmt: skip
             return path, None

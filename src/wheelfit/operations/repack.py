@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.building.index_file import write_index_files
 from wheelfit.building.repack.configs import RepackConfig, WheelRule, read_config
-from wheelfit.building.repack.edits import NO_EDITS, REMOVED, Edits
+from wheelfit.building.repack.edits import NO_EDITS, Edits
 from wheelfit.building.wheel_jobs import Repack
 from wheelfit.core.filename import wheel_filename_of
 from wheelfit.core.labels import NULL, OLD_NULL, Label
@@ -77,12 +77,7 @@ def repack(request: RepackRequest, context: Context) -> RewriteReport:
             (wheel, change) for wheel in wheels if (change := plan.repack_of(wheel)) is not None
         ]
         report = rewrite(work, request, context, urls=urls)
-    removed = {
-        parse_requirement(note.removeprefix(REMOVED), allow_variant_markers=True).name
-        for wheel in report.wheels
-        for note in wheel.notes
-        if note.startswith(REMOVED)
-    }
+    removed = {name for wheel in report.wheels for name in wheel.removed_dependencies}
     for name in request.remove_dependency:
         if canonicalize_name(name) not in removed:
             context.reporter.warn(f"--remove-dependency {name} removed nothing")

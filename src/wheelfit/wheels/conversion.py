@@ -14,7 +14,7 @@ from wheelfit.core.metadata import losses, write_document
 from wheelfit.core.properties import EMPTY
 from wheelfit.errors import InvalidFilename
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.rewrite import RewriteOptions, rewrite
+from wheelfit.wheels.rewrite import RewriteDetails, RewriteOptions, rewrite
 from wheelfit_runtime.errors import Fault, InvalidDocument
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def convert_wheel(
     *,
     accept_losses: bool = False,
     options: RewriteOptions = RewriteOptions(),
-    note: Callable[[str], None] = lambda _text: None,
+    add_details: Callable[[RewriteDetails], None] = lambda _details: None,
 ) -> ConversionResult:
     """Write a variant wheel with a document of the current layout (F-56).
 
@@ -86,15 +86,14 @@ def convert_wheel(
         except InvalidDocument as error:
             raise InvalidDocument(error.faults, where=str(source)) from None
         path = folder / filename.text
-        notes = rewrite(
+        details = rewrite(
             source,
             path,
             replace_members={f"{archive.dist_info}/variant.json": content},
             options=options,
             open_source=archive,
         )
-    for text in notes:
-        note(text)
+    add_details(details)
     return ConversionResult(path, document, layout, lost)
 
 

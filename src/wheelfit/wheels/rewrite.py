@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from packaging.utils import NormalizedName
+
 
 _SMALL = 1 << 18  # bytes of pieces that are collected; the kernel copies larger ones
 _LARGE = 16 << 20  # bytes for which disk space is reserved before copying
@@ -53,12 +55,8 @@ _FOLDER = 0o40755 << 16 | 0x10
 VERIFIED_BY_DEFAULT = 64 << 20
 """The most bytes of content that are compared with RECORD by default; it takes 0.2 seconds.
 
-Unpacking and hashing more takes many times as long as copying; `rewrite` then returns a note.
+Unpacking and hashing more takes many times as long as copying; `rewrite` then adds a note.
 """
-
-
-UNVERIFIED = "were copied without a comparison with RECORD"
-"""The end of the note on content that was not verified."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +79,17 @@ class RewriteOptions:
     sync: bool = True
     """Whether to wait until the wheel is on the disk. If it replaces a file, that is always done,
     as the old content is lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteDetails:
+    """The details of a rewritten wheel."""
+
+    notes: tuple[str, ...]
+    """Notes on further changes, repairs and omitted checks, one sentence each."""
+    content_verified: bool
+    """Whether every byte was compared with RECORD."""
+    removed_dependencies: frozenset[NormalizedName] = frozenset()
 
 
 def copy_wheel(
@@ -107,7 +116,7 @@ def rewrite(
     rename_folders: Mapping[str, str] = MappingProxyType({}),
     options: RewriteOptions = RewriteOptions(),
     open_source: WheelArchive | None = None,
-) -> tuple[str, ...]:
+) -> RewriteDetails:
     """Write a wheel with members replaced, added, removed or in renamed folders.
 
     The other members keep their packed bytes, time, mode and order, except that dist-info comes
@@ -121,7 +130,6 @@ def rewrite(
     :param remove: paths inside the old wheel.
     :param rename_folders: old to new name of folders at the top (B-43).
     :param open_source: the source, if it is open already; stays open.
-    :return: notes on further changes, repairs and omitted checks, one sentence each.
     :raises FileProblem: a file cannot be read or written, or exists already.
     :raises InvalidFilename: one of the two is not named like a wheel.
     :raises InvalidWheel: the source is not valid; nothing was written.
@@ -151,14 +159,15 @@ def rewrite(
         if verify_content is None:
             verify_content = size <= VERIFIED_BY_DEFAULT
             if not verify_content:
-                notes.append(f"{size / 1e6:,.0f} MB of content {UNVERIFIED}")
+                megabytes = f"{size / 1e6:,.0f} MB"
+                notes.append(f"{megabytes} of content were copied without a comparison with RECORD")
         archive = WheelArchive(file, filename, where=str(source), expected=output.directory)
         result_faults = archive.faults(contents=verify_content, record=plan.record)
         if faults := [*plan.faults, *(fault.message for fault in result_faults)]:
             raise faults_error(faults, archive.where)
         if not verify_content:
             _check_written(archive, output.ends, plan.written)
-    return tuple(notes)
+    return RewriteDetails(tuple(notes), verify_content)
 
 
 def _run_step(step: Callable[[], object]) -> None:

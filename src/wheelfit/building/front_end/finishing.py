@@ -138,7 +138,7 @@ def finish_wheel(
             label=choice.label,
             document=document,
             options=RewriteOptions(epoch=epoch),
-            note=notes.append,
+            add_details=lambda details: notes.extend(details.notes),
         )
     findings = _findings(path, choice.properties)
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.markers import VariantContext
 
-REMOVED = "it no longer needs "
-"""The beginning of a note about a removed dependency, before its text."""
 NOT_NEEDED = "it does not need {}, whose marker is false for it"
 """The note on a dependency that is dropped."""
 
@@ -96,6 +94,7 @@ class EditedMetadata:
     version: Version
     notes: tuple[str, ...] = ()
     """The edits, one sentence each."""
+    removed_dependencies: frozenset[NormalizedName] = frozenset()
 
 
 def check_dependency(text: str) -> str:
@@ -149,7 +148,7 @@ def apply_edits(
         )
         requested, useless = _resolve_markers(requested, context, where)
         notes += [NOT_NEEDED.format(text) for text in dict.fromkeys((*dropped, *useless))]
-    removed: list[str] = []
+    removed: dict[str, NormalizedName] = {}
     kept: set[str] = set()
 
     def unless_removed(text: str) -> str | None:
@@ -157,7 +156,7 @@ def apply_edits(
         if edits.remove and text not in requested:
             requirement = parse_requirement(text, allow_variant_markers=True, where=where)
             if requirement.name in edits.remove:
-                removed.append(text)
+                removed[text] = requirement.name
                 return None
         kept.add(text)
         return text
@@ -171,9 +170,10 @@ def apply_edits(
     added = [text for text in requested if text not in kept]
     if added:
         edited = core_metadata.edit_metadata(edited, added=added)
-    notes += [f"{REMOVED}{text}" for text in removed]
+    notes += [f"it no longer needs {text}" for text in removed]
     notes += [f"it needs {text}" for text in added]
-    return EditedMetadata(edited, canonicalize_name(new_name), version, tuple(notes))
+    name, removed_names = canonicalize_name(new_name), frozenset(removed.values())
+    return EditedMetadata(edited, name, version, tuple(notes), removed_names)
 
 
 def _resolve_markers(
