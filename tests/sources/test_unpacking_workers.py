@@ -15,6 +15,7 @@ import pytest
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.cache import Store
+from wheelfit.sources.progress import Progress
 from wheelfit.sources.unpacking_workers import (
     UnpackingResult,
     UnpackingTask,
@@ -72,6 +73,24 @@ def worker(cache: Path) -> Iterator[UnpackingWorker]:
     running = UnpackingWorker(cache)
     yield running
     running.end()
+
+
+class Arriving(BytesInMemory):
+    """A wheel that arrives after an event.
+
+    :param is_read: set when it is first read.
+    """
+
+    def __init__(self, archive: Path, is_read: threading.Event, arrives: threading.Event) -> None:
+        super().__init__(archive.read_bytes())
+        self._is_read = is_read
+        self._arrives = arrives
+
+    def read_at(self, start: int, length: int, /) -> bytes:
+        """Return bytes, once the wheel has arrived."""
+        self._is_read.set()
+        assert self._arrives.wait(TIMEOUT)
+        return super().read_at(start, length)
 
 
 class TestUnpacking:
@@ -225,14 +244,6 @@ class TestProcesses:
         store = WheelStore(Store(cache), has_workers=True)
         other_is_unpacked, first_is_read = threading.Event(), threading.Event()
 
-        class Arriving(BytesInMemory):
-            """A wheel that arrives when the other one is unpacked."""
-
-            def read_at(self, start: int, length: int, /) -> bytes:
-                first_is_read.set()
-                assert other_is_unpacked.wait(TIMEOUT)
-                return super().read_at(start, length)
-
         def unpack_other() -> None:
             assert first_is_read.wait(TIMEOUT)
             name = parse_wheel_filename(other.name)
@@ -241,7 +252,7 @@ class TestProcesses:
 
         thread = threading.Thread(target=unpack_other)
         thread.start()
-        source = Arriving(archive.read_bytes())
+        source = Arriving(archive, first_is_read, other_is_unpacked)
         filename = parse_wheel_filename(archive.name)
         store.unpacked(
             source, filename, sha256_of(archive), tmp_path, where=archive.name, path=archive
@@ -250,3 +261,44 @@ class TestProcesses:
         store.close()
         assert found(cache, other) is not None
         assert found(cache, archive) is not None
+
+    @pytest.mark.skipif(processor_count() < 2, reason="a worker needs a second processor")
+    def test_interruption(self, cache: Path, archive: Path, tmp_path: Path) -> None:
+        """A worker that is ended while it unpacks a wheel leaves no part of it in the cache."""
+        files: dict[str, bytes | str] = {f"other/{number}": b"" for number in range(3000)}
+        files["other/data"] = random.Random(1).randbytes(LARGE)
+        other = build_wheel(tmp_path / "wheels", "other", "1", files=files)
+        store = WheelStore(Store(cache), has_workers=True)
+        first_is_read, is_finished = threading.Event(), threading.Event()
+
+        class Interrupted(Progress):
+            """The progress of an interrupted command."""
+
+            def advance(self, _count: int) -> None:
+                raise KeyboardInterrupt
+
+            def unpacking(self, _total: int) -> Progress:
+                return self
+
+        def unpack_first() -> None:
+            source = Arriving(archive, first_is_read, is_finished)
+            name = parse_wheel_filename(archive.name)
+            store.unpacked(source, name, sha256_of(archive), tmp_path, where="", path=archive)
+
+        def end_worker() -> None:
+            while not list(cache.rglob("*.part")) and not is_finished.wait(0.001):
+                pass
+            store.close()
+
+        threads = [threading.Thread(target=target) for target in (unpack_first, end_worker)]
+        for thread in threads:
+            thread.start()
+        assert first_is_read.wait(TIMEOUT)
+        name, sha256 = parse_wheel_filename(other.name), sha256_of(other)
+        with pytest.raises(KeyboardInterrupt):
+            store.unpacked(other, name, sha256, None, where="", progress=Interrupted())
+        leftovers = list(cache.rglob("*.part"))
+        is_finished.set()
+        for thread in threads:
+            thread.join(TIMEOUT)
+        assert not leftovers

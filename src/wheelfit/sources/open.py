@@ -205,7 +205,8 @@ class Web(Struct, frozen=True):
         self.store.close()
 
     def cancel(self) -> None:
-        """Cancel running requests, from any thread."""
+        """Cancel running requests and the tasks of workers, from any thread."""
+        self.wheels.close()
         self.client.cancel()
 
 

@@ -162,6 +162,9 @@ class UnpackingWorkers:
             return self._idle.pop()
 
     def close(self) -> None:
-        """End the workers."""
-        while self._started:
-            self._started.pop().end()
+        """End the workers, from any thread; tasks that they have not finished fail."""
+        with self._changed:
+            self._most = 0
+            started, self._started = self._started, []
+        for worker in started:
+            worker.end()

@@ -98,7 +98,7 @@ class WheelStore:
         self._locks = store.locks
 
     def close(self) -> None:
-        """End the workers."""
+        """End the workers, from any thread."""
         if self._workers is not None:
             self._workers.close()
 
@@ -175,16 +175,7 @@ class WheelStore:
         lock = self._wait_for_lock(path, progress)
         try:
             if lock is not None:
-                import shutil
-
-                # `Path.glob` compiles a pattern for each wheel, a tenth of the time of a sync.
-                with suppress(OSError):
-                    for leftover in entry.parent.iterdir():
-                        if leftover.name.startswith(_stem(entry)) and leftover.name.endswith(
-                            _PARTIAL
-                        ):
-                            # The process that made it has ended.
-                            shutil.rmtree(leftover, ignore_errors=True)
+                _remove_leftovers(entry)
             yield
         finally:
             if lock is not None:
@@ -261,6 +252,7 @@ class WheelStore:
                         unpacked_size = sum(wheel.files.sizes)
                         progress.unpacking(unpacked_size).advance(unpacked_size)
                         return wheel
+                    progress.advance(0)  # raises an error if the worker was ended on purpose
                     source = path
             archive = stack.enter_context(WheelArchive(source, plain, where=where))
             size = sum(member.size for member in archive.members)
@@ -308,7 +300,12 @@ class WheelStore:
 
         task = UnpackingTask(str(path), filename.text, sha256, where, self._by_content)
         entry = self._entry(sha256)
-        if worker.run(task) is None or entry is None or not self._locks.lock(entry / MANIFEST):
+        if entry is None:
+            return None
+        if worker.run(task) is None:
+            _remove_leftovers(entry)  # of a worker that was ended
+            return None
+        if not self._locks.lock(entry / MANIFEST):
             return None
         return read_unpacked(entry, filename, where=where)
 
@@ -488,6 +485,17 @@ def _unpack_into_folder(
     except BaseException:
         shutil.rmtree(subfolder, ignore_errors=True)
         raise
+
+
+def _remove_leftovers(entry: Path) -> None:
+    """Remove temporary folders of an entry that processes left when they were ended."""
+    import shutil
+
+    # `Path.glob` compiles a pattern for each wheel, a tenth of the time of a sync.
+    with suppress(OSError):
+        for path in entry.parent.iterdir():
+            if path.name.startswith(_stem(entry)) and path.name.endswith(_PARTIAL):
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def _stem(entry: Path) -> str:
