@@ -294,6 +294,17 @@ class TestFailures:
         with WheelArchive(wheel) as archive, pytest.raises(Enough):
             unpack(archive, tmp_path, sha256="", advance=advance)
 
+    def test_end_among_small_files(self, tmp_path: Path) -> None:
+        """An unpacking of many small files can be ended before a whole batch is written."""
+        wheel = build_wheel(tmp_path, "some", "1", files={f"some/{i}.py": b"" for i in range(500)})
+
+        def advance(_count: int) -> None:
+            raise KeyboardInterrupt
+
+        with WheelArchive(wheel) as archive, pytest.raises(KeyboardInterrupt):
+            unpack(archive, tmp_path, sha256="", advance=advance)
+        assert len(list(tmp_path.rglob("*.py"))) < 200
+
     def test_a_file_that_is_there(self, wheel: Path, tmp_path: Path) -> None:
         """Nothing is overwritten."""
         (tmp_path / TREE).mkdir()

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _LARGE = 2 << 20  # bytes of a member that is worth two threads
 _BATCH = 4 << 20  # bytes of small members that one thread unpacks together
+_REPORTED = 100  # small files after which progress is reported, and so Ctrl-C is noticed
 _MAX_WORKERS = 4
 _WRITE_BACK = 8 << 20  # bytes after which writing to the disk begins
 
@@ -318,13 +319,15 @@ class _Unpacker:
         for member in batch:
             if member.is_folder:
                 self._archive.data_start(member)  # which checks its local header
-        for member, data in self._archive.contents(
-            member for member in batch if not member.is_folder
-        ):
+        files = (member for member in batch if not member.is_folder)
+        for count, (member, data) in enumerate(self._archive.contents(files), 1):
             if self._failures:
                 raise _Stopped
             self._write_small(member, data, self._rows.get(member.name))
             unreported += member.size
+            if count % _REPORTED == 0:
+                self._report(unreported)
+                unreported = 0
         self._report(unreported)
 
     def _report(self, count: int) -> None:
