@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.operations.files import write_atomically
+from wheelfit.operations.files import write_atomically, write_files
 from wheelfit_runtime.errors import FileProblem
 
 
@@ -51,6 +51,22 @@ def test_a_failure_leaves_everything_as_it_was(place: str, tmp_path: Path) -> No
     assert excinfo.value.where == str(tmp_path / place)
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "folder"]
     assert (tmp_path / "file").read_text() == "a file"
+
+
+def test_several_files(tmp_path: Path) -> None:
+    """Several files are written together: if one cannot be, none has changed."""
+    first, second, third = (tmp_path / name for name in ("first", "second", "third"))
+    first.write_bytes(b"old")
+    third.symlink_to(first)
+    write_files({str(third): b"new", str(second): b"new"})
+    assert [path.read_bytes() for path in (first, second)] == [b"new", b"new"]
+    assert third.is_symlink()
+    for faulty in ("folder", "missing/file"):
+        (tmp_path / "folder").mkdir(exist_ok=True)
+        with pytest.raises(FileProblem, match="cannot be"):
+            write_files({str(first): b"newer", str(second): b"newer", str(tmp_path / faulty): b""})
+        assert [path.read_bytes() for path in (first, second)] == [b"new", b"new"]
+    assert {path.name for path in tmp_path.iterdir()} == {"first", "second", "third", "folder"}
 
 
 def test_a_link_stays(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from wheelfit.locking.export.cyclonedx import cyclonedx_document
 from wheelfit.locking.export.requirements import requirements_text
 from wheelfit.locking.stand_ins import stand_in_of
 from wheelfit.operations.downloads import download, naming_sources_in_errors
-from wheelfit.operations.files import new_folder, source_date_epoch, write_atomically
+from wheelfit.operations.files import new_folder, source_date_epoch, write_files
 from wheelfit.operations.lock_files import LockChoiceRequest, naming_machine_in_errors, open_lock
 from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.text import columns, in_one_line
@@ -107,9 +107,8 @@ def export(request: ExportRequest, context: Context) -> ExportReport:
     :raises FileProblem: a file cannot be read or written.
     """
     with _Exporter(request, context).exports() as exports:
-        for entry in exports:
-            if entry.path is not None:
-                write_atomically(entry.path, entry.text.encode())
+        files = {entry.path: entry.text.encode() for entry in exports if entry.path is not None}
+        write_files(files)
     return ExportReport(request.lock, request.format, exports)
 
 

@@ -32,14 +32,8 @@ def write_atomically(name: str, data: bytes, *, replace: bool = True) -> None:
         with reporting_os_errors("the file cannot be written", where=name):
             path.write_bytes(data)
         return
-    if replace and path.is_symlink():
-        if not path.exists():
-            raise FileProblem(
-                "the path is a dangling link",
-                where=name,
-                hint="remove the link, or create the file that it leads to",
-            )
-        path = Path(os.path.realpath(path))  # the owner's link stays
+    if replace:
+        path = _without_link(path)
     try:
         write_file(path, data, overwrite=replace)
     except FileProblem:
@@ -48,6 +42,43 @@ def write_atomically(name: str, data: bytes, *, replace: bool = True) -> None:
         ) from None
     except OSError as error:
         raise FileProblem(f"the file cannot be written: {os_reason(error)}", where=name) from None
+
+
+def write_files(contents: Mapping[str, bytes]) -> None:
+    """Write files as `write_atomically` does; after an error or Ctrl-C, none of them has changed.
+
+    :param contents: the content of each file, by its path.
+    """
+    from wheelfit.building.staging import Staging
+
+    if len(contents) == 1:  # it may be a device
+        write_atomically(*next(iter(contents.items())))
+        return
+    with Staging() as staging:
+        results: dict[Path, Path] = {}
+        for name, data in contents.items():
+            path = _without_link(Path(name))
+            results[path] = staging.new_folder(path.parent) / path.name
+            with reporting_os_errors("the file cannot be written", where=name):
+                write_file(results[path], data)
+        pairs = [(result, path) for path, result in results.items()]
+        staging.publish(pairs, overwrite=list(results))
+
+
+def _without_link(path: Path) -> Path:
+    """Return the file that a link leads to, and other paths unchanged.
+
+    :raises FileProblem: it is a dangling link.
+    """
+    if not path.is_symlink():
+        return path
+    if not path.exists():
+        raise FileProblem(
+            "the path is a dangling link",
+            where=str(path),
+            hint="remove the link, or create the file that it leads to",
+        )
+    return Path(os.path.realpath(path))
 
 
 def writable_mode(path: Path) -> int:

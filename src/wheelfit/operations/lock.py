@@ -174,7 +174,7 @@ def lock_project(
     :param add_bounds: returns the project with version bounds that the lock meets, so that they
         cause no new resolution; None: no bounds are added.
     """
-    from wheelfit.operations.files import write_atomically
+    from wheelfit.operations.files import write_files
     from wheelfit.operations.step_durations import StepDurations
 
     session = _LockSession(request, context, project)
@@ -194,15 +194,14 @@ def lock_project(
         else:
             locks = (unchanged,)
         session.refuse_substitutes(locks)
-        for written_lock in locks:
-            if session.writes and not written_lock.is_same:
-                write_atomically(str(written_lock.path), write_lock(written_lock.lock))
+        outdated = [written_lock for written_lock in locks if not written_lock.is_same]
+        if session.writes:
+            write_files({str(each.path): write_lock(each.lock) for each in outdated})
         if unchanged is None:
             session.record_inputs(locks)
             session.warn_of_later_indexes(locks)
     names = {package.name for written_lock in locks for package in written_lock.lock.packages}
     durations.report(f"Resolved {count_of(len(names), 'package')}", "resolve", context.reporter)
-    outdated = [written_lock for written_lock in locks if not written_lock.is_same]
     if request.check and outdated:
         changed = [change for written_lock in outdated for change in written_lock.changes]
         raise LockOutdated(

@@ -491,6 +491,15 @@ class TestMachines:
         assert "no marker of a lock file distinguishes the two" in answer["split_reason"]
         assert [lock["up_to_date"] for lock in answer["locks"]] == [True, True]
 
+    def test_unwritable_file(self, setup: LockFolder) -> None:
+        """If the lock of one machine cannot be written, none is."""
+        setup.add("lib", "2.0")
+        setup.add_variants("split", "1.0", cu12=("lib<2",), cu13=("lib>=2",))
+        hosts = ("--for", "cuda-12.8-sm90", "--for", "cuda-13.0-sm90")
+        (setup.folder / "pylock.cuda-13-0-sm90.toml").symlink_to("missing")
+        assert "dangling link" in self.lock(setup, "split", *hosts, code=1).err
+        assert setup.files() == {"pylock.cuda-13-0-sm90.toml"}
+
     def test_remaining_lock_files(self, setup: LockFolder) -> None:
         """Lock files that are no longer written are named."""
         hosts = ("--for", "cuda-12.8-sm90", "--for", "cuda-13.0-sm90")
