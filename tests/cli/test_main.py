@@ -30,7 +30,7 @@ REPOSITORY = Path(__file__).parent.parent.parent
 
 HEAVY = {
     "urllib3", "msgspec", "installer", "nab_resolver", "rich", "filelock", "truststore", "asyncio",
-    "packaging", "http.client", "ssl", "email", "zipfile", "tomllib", "ctypes",
+    "packaging", "http.client", "ssl", "email", "zipfile", "tomli", "ctypes",
 }  # fmt: skip
 
 LIST = ["list", "--python", sys.executable]

@@ -45,10 +45,12 @@ NEVER = {
 """Nothing that only looks needs these, nor does an installation that is resolved from the cache."""
 LITTLE = NEVER | {
     "packaging", "msgspec", "nab_resolver", "filelock", "json", "tempfile", "subprocess",
-    "logging", "platform", "concurrent.futures", "tomllib", "decimal",
+    "logging", "platform", "concurrent.futures", "tomli", "decimal",
 }  # fmt: skip
 """Help and the like need none of these either."""
-THIRD_PARTY = {"packaging", "msgspec", "nab_resolver", "filelock", "tomli_w", "urllib3", "rich"}
+THIRD_PARTY = {
+    "packaging", "msgspec", "nab_resolver", "filelock", "tomli", "tomli_w", "urllib3", "rich",
+}  # fmt: skip
 """What may be broken where something is repaired."""
 CHANGING = {
     "wheelfit.installation.apply", "wheelfit.installation.transaction",

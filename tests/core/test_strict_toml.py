@@ -15,6 +15,11 @@ def test_a_document() -> None:
     assert load(text.encode()) == tomllib.loads(text)
 
 
+def test_version_1_1() -> None:
+    """An inline table may have several lines, as in TOML 1.1."""
+    assert load(b"a = {\n  b = 1, # one\n}\n") == {"a": {"b": 1}}
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [

@@ -7,10 +7,11 @@ data: in any form of the table, the edit is made exactly, or the file is unchang
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+import tomli
 
 from wheelfit.core import strict_toml, toml_edits
 from wheelfit.core.project_table import read_project_table
@@ -191,8 +192,8 @@ def _with_priorities(text: str, old: Sequence[str], new: Sequence[str]) -> str:
 
 def _has_data(text: str, expected: Table) -> bool:
     try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+        document = tomli.loads(text)
+    except tomli.TOMLDecodeError:
         return False
     return _without_empty_tables(document) == _without_empty_tables(expected)
 

@@ -1,13 +1,14 @@
 """Reading of untrusted TOML within limits.
 
-The parser of the standard library recurses, needs a kilobyte of memory for every table, and time
-by the square of the length of a dotted key. So, as in `wheelfit.core.strict_json`, the text is
-first reduced to its punctuation, and depth and size are checked before anything is parsed.
+The parser recurses, needs a kilobyte of memory for every table, and time by the square of the
+length of a dotted key. So, as in `wheelfit.core.strict_json`, the text is first reduced to its
+punctuation, and depth and size are checked before anything is parsed.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import accumulate
 from typing import Any, NamedTuple, NoReturn
 
 from wheelfit.core.strict_json import path_of
@@ -40,6 +41,7 @@ _STRING_OR_COMMENT = pattern(
     re.DOTALL,
 )
 _NO_PUNCTUATION = pattern(r"[^\[\]{}=,.\n]++")
+_DEPTH_CHANGES = {"[": 1, "{": 1, "]": -1, "}": -1}
 _INTEGER_LIMIT = 2**63
 """TOML guarantees integers of 64 bits; Python cannot even print much larger ones."""
 
@@ -60,11 +62,15 @@ def load(data: bytes, limits: TomlLimits = DEFAULT_LIMITS) -> dict[str, Any]:
             f"it is not UTF-8: {error.reason} ({_line_and_column(data[: error.start])})"
         ) from None
     _check_skeleton(_NO_PUNCTUATION.sub("s", _STRING_OR_COMMENT.sub("s", text)), limits)
-    import tomllib  # here, so that commands that read no TOML start faster
+    # Imported here, so that commands that read no TOML start faster.
+    try:  # compiled: it reads the lock of a hundred packages in a third of the time
+        import tomli
+    except ImportError:  # broken, which `wheelfit doctor` repairs
+        import tomllib as tomli  # type: ignore[no-redef]
 
     try:
-        root = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        root = tomli.loads(text)
+    except tomli.TOMLDecodeError as error:
         message = str(error).replace(
             _AT_END, f"({_line_and_column(text.rstrip().encode())}, where the document ends)"
         )
@@ -90,26 +96,25 @@ def _check_skeleton(skeleton: str, limits: TomlLimits) -> None:
         raise ValueError(f"it has more than {limits.entries} entries")
     if re.search(rf"(?:s\.){{{limits.depth}}}", skeleton):  # a dotted key of so many parts
         _refuse_depth(limits)
-    depth = 0
-    for bracket in re.finditer(r"[\[\]{}]", skeleton):
-        depth += 1 if bracket[0] in "[{" else -1
-        if depth >= limits.depth:
-            _refuse_depth(limits)
+    brackets = re.sub(r"[^\[\]{}]++", "", skeleton)
+    depths = accumulate(map(_DEPTH_CHANGES.__getitem__, brackets))
+    if max(depths, default=0) >= limits.depth:
+        _refuse_depth(limits)
 
 
 def _check_values(root: dict[str, Any], limits: TomlLimits) -> None:
     """Check the limits that the skeleton does not show: depth by headers, and integers."""
     pending: list[tuple[tuple[str | int, ...], Any]] = [((), root)]
     while pending:
-        steps, item = pending.pop()
-        if len(steps) >= limits.depth and isinstance(item, dict | list):
+        steps, container = pending.pop()
+        if len(steps) >= limits.depth:
             _refuse_depth(limits)
-        if isinstance(item, dict):
-            pending += [((*steps, key), value) for key, value in item.items()]
-        elif isinstance(item, list):
-            pending += [((*steps, index), value) for index, value in enumerate(item)]
-        elif type(item) is int and not -_INTEGER_LIMIT <= item < _INTEGER_LIMIT:
-            raise ValueError(f"{path_of(*steps)} is a number of more than 64 bits")
+        items = container.items() if isinstance(container, dict) else enumerate(container)
+        for step, value in items:
+            if isinstance(value, dict | list):
+                pending.append(((*steps, step), value))
+            elif type(value) is int and not -_INTEGER_LIMIT <= value < _INTEGER_LIMIT:
+                raise ValueError(f"{path_of(*steps, step)} is a number of more than 64 bits")
 
 
 def _refuse_depth(limits: TomlLimits) -> NoReturn:

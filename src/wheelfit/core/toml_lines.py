@@ -1,14 +1,15 @@
 """The positions in a TOML document: lines for errors, offsets for edits.
 
-The parser of the standard library does not return positions. The text was parsed before, so only
-brackets, strings and keys are examined.
+The parser does not return positions. The text was parsed before, so only brackets, strings and keys
+are examined.
 """
 
 from __future__ import annotations
 
 import re
-import tomllib
 from typing import TYPE_CHECKING
+
+import tomli
 
 from wheelfit.core.strict_json import path_of
 from wheelfit_runtime.errors import Fault
@@ -147,7 +148,7 @@ class _Walk:
         while (token := self._peek()) is not None:
             kind, text, _ = token
             if kind == "quoted":
-                parts.append(str(tomllib.loads(f"key = {text}")["key"]))
+                parts.append(str(tomli.loads(f"key = {text}")["key"]))
             elif kind == "bare":
                 parts.append(text)
             elif not self._is_sign("."):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import tomli
 from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.building.matrix import read_matrix
@@ -225,7 +225,7 @@ def read_declared_release(folder: Path) -> DeclaredRelease | None:
     path = folder / "pyproject.toml"
     try:
         refuse_pipe(path)
-        pyproject = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+        pyproject = tomli.loads(path.read_bytes().decode("utf-8-sig"))
     except (OSError, ValueError):
         return None
     project = pyproject.get("project")

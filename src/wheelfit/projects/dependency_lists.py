@@ -7,12 +7,12 @@ is raised and nothing is changed.
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+import tomli
 from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core import strict_toml, toml_edits
@@ -92,7 +92,7 @@ class ProjectText:
 
     def lists(self) -> Mapping[DependencyList, Sequence[object]]:
         """Return every list with its elements; extras and groups are spelled as in the file."""
-        data = tomllib.loads(self.text)
+        data = tomli.loads(self.text)
         project_table = _table(data, "project")
         lists: dict[DependencyList, Sequence[object]] = {}
         if isinstance(project_table.get("dependencies"), list):
@@ -186,11 +186,11 @@ def without_sources(project: ProjectText, name: NormalizedName) -> ProjectText:
 
     They are in ``[tool.wheelfit.sources]`` and ``[tool.uv.sources]``.
     """
-    if _is_named(tomllib.loads(project.text), project, name):
+    if _is_named(tomli.loads(project.text), project, name):
         return project
     for tool in ("wheelfit", "uv"):
         path = ("tool", tool, "sources")
-        for key in _table_at(tomllib.loads(project.text), path):
+        for key in _table_at(tomli.loads(project.text), path):
             if _is_same_name(key, name):
                 edited = toml_edits.remove_key(project.text, (*path, key))
                 project = _checked_key_removal(project, edited, (*path, key))
@@ -215,7 +215,7 @@ def _check_list(project: ProjectText, target: DependencyList) -> None:
     if target.kind == "group":
         return
     key = "optional-dependencies" if target.kind == "extra" else "dependencies"
-    project_table = tomllib.loads(project.text).get("project")
+    project_table = tomli.loads(project.text).get("project")
     if not isinstance(project_table, dict):
         refuse_poetry_project(project)
         raise _fault(
@@ -239,7 +239,7 @@ def refuse_poetry_project(project: ProjectText) -> None:
 
     :raises InvalidDocument: ``invalid-project``; it is such a project.
     """
-    data = tomllib.loads(project.text)
+    data = tomli.loads(project.text)
     if "project" not in data and "poetry" in _table(data, "tool"):
         raise _fault(
             project,
@@ -371,7 +371,7 @@ def _checked_list_edit(
     project: ProjectText, edited: str, target: DependencyList, items: Sequence[object]
 ) -> ProjectText:
     """Check that only the items of a list have changed, and return the edited project."""
-    expected = tomllib.loads(project.text)
+    expected = tomli.loads(project.text)
     path = _path(target)
     *table_path, key = path
     table = expected
@@ -387,7 +387,7 @@ def _checked_list_edit(
 
 def _checked_key_removal(project: ProjectText, edited: str, path: tuple[str, ...]) -> ProjectText:
     """Check that only a key and emptied tables were removed, and return the edited project."""
-    expected = table = tomllib.loads(project.text)
+    expected = table = tomli.loads(project.text)
     for step in path[:-1]:
         table = table[step]
     del table[path[-1]]
@@ -417,8 +417,8 @@ def _checked_edit(
     :raises InvalidDocument: ``invalid-project``; it is not as expected, or not TOML.
     """
     try:
-        is_valid = normalize(tomllib.loads(edited)) == normalize(expected)
-    except tomllib.TOMLDecodeError:
+        is_valid = normalize(tomli.loads(edited)) == normalize(expected)
+    except tomli.TOMLDecodeError:
         is_valid = False
     if not is_valid:
         message = "the list cannot be edited without changing its other lines"

@@ -8,10 +8,11 @@ flags, as a target's flags replace ``build.rustflags``.
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import tomli
 
 from wheelfit.building.front_end.toolchains.c_family import level_of
 from wheelfit.building.front_end.toolchains.inputs import BuildInputs, Toolchain
@@ -129,7 +130,7 @@ def _has_target_flags(folder: Path) -> bool:
     """Return whether a configuration has flags for a target."""
     for name in ("config", "config.toml"):
         try:
-            configuration = tomllib.loads((folder / name).read_text("utf-8"))
+            configuration = tomli.loads((folder / name).read_text("utf-8"))
         except (OSError, ValueError):  # cargo itself reports the fault
             continue
         targets = configuration.get("target", {})
