@@ -11,7 +11,8 @@ import json
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from msgspec import Struct, convert, field
+from msgspec import Struct, field
+from msgspec.json import decode
 
 from wheelfit.core.labels import Label, is_label
 
@@ -73,7 +74,7 @@ def parse_choice(data: bytes) -> RecordedChoice | None:
     The caller falls back on ``variant.json`` then.
     """
     try:
-        content = convert(json.loads(data), _File)
+        content = decode(data, type=_File)
     except (ValueError, RecursionError):
         return None
     if content.label is not None and not is_label(content.label):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _HEAD_SIZE = 16 * 1024
 _HEADER = pattern(rb"^(Name|Version)[ \t]*:[ \t]*(.*?)[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
-_END_OF_HEADERS = pattern(rb"\r?\n\r?\n")
+_END_OF_HEADERS = pattern(rb"\n\r?\n")
 _NAME = pattern(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _LEGACY = (".egg-info", ".egg-link")
 _MAX_INSTALLER_LENGTH = 200
@@ -92,7 +92,7 @@ class Installed(Struct, frozen=True):
         :raises FileProblem: the file cannot be read.
         """
         path, data = self._metadata_text()
-        return read_metadata(data, str(path))
+        return read_metadata(data, path)
 
     def may_need(self, pattern: Pattern[bytes]) -> bool:
         """Return whether its core metadata may require a project.
@@ -101,19 +101,19 @@ class Installed(Struct, frozen=True):
         """
         return pattern.search(self._metadata_text()[1]) is not None
 
-    def _metadata_text(self) -> tuple[Path, bytes]:
+    def _metadata_text(self) -> tuple[str, bytes]:
         path = _metadata_file(self.path)
         if path is None:
             raise FileProblem("the metadata of the distribution is missing", where=str(self.path))
         with (
-            reporting_os_errors("the metadata of the distribution cannot be read", where=str(path)),
-            path.open("rb") as stream,
+            reporting_os_errors("the metadata of the distribution cannot be read", where=path),
+            open(path, "rb") as stream,  # noqa: PTH123
         ):
             return path, stream.read(_MAX_SIZE)
 
     def record(self, name: str) -> bytes | None:
         """Return the content of a file in its ``.dist-info``; None if it cannot be read."""
-        return _read_small(self.path / name)
+        return _read_small(str(self.path / name))
 
     def for_resolver(self) -> InstalledBuild:
         """Return its facts for the resolver."""
@@ -215,9 +215,8 @@ def _read(location: Path, path: Path, *, outside: bool) -> Installed | Broken:
     legacy = path.suffix in _LEGACY
     if path.name.startswith("~"):
         return Broken(path, "it was left behind by an interrupted installation")
-    info = _linked(path) if path.suffix == ".egg-link" else path
-    metadata = None if info is None else _metadata_file(info)
-    if info is None or metadata is None:
+    metadata = _metadata_file(path)
+    if metadata is None:
         return Broken(path, "its metadata file is missing, or may not be read")
     try:
         headers = _headers(metadata)
@@ -230,60 +229,44 @@ def _read(location: Path, path: Path, *, outside: bool) -> Installed | Broken:
         parsed = parse_version(version)
     except InvalidVersion:
         return Broken(path, f"its metadata has the invalid version {version!r}")
-    entry = Installed(
-        name=canonicalize_name(name),
-        version=parsed,
-        location=location,
-        path=path,
-        editable=path.suffix == ".egg-link",
-        legacy=legacy,
-        outside=outside,
-    )
-    if legacy:
-        return entry
     notes: list[str] = []
-    direct_url = _direct_url(path, notes)
-    return replace(
-        entry,
-        direct_url=direct_url,
-        editable=_is_editable(direct_url),
-        requested=_is_file(path / "REQUESTED"),
-        installer=_first_line(path / "INSTALLER")[:_MAX_INSTALLER_LENGTH],
-        **_chosen(path, notes),
-        notes=tuple(notes),
+    fields = (
+        {"editable": path.suffix == ".egg-link"} if legacy else _recorded(_RecordFiles(path), notes)
     )
+    return Installed(
+        canonicalize_name(name), parsed, location, path,
+        legacy=legacy, outside=outside, notes=tuple(notes), **fields,
+    )  # fmt: skip
 
 
-def _metadata_file(path: Path) -> Path | None:
-    if path.suffix == ".egg-link":
+def _metadata_file(path: Path) -> str | None:
+    text = str(path)
+    if text.endswith(".egg-link"):
         info = _linked(path)
         return None if info is None else _metadata_file(info)
-    if path.suffix == ".egg-info" and _is_file(path):
-        return path
-    file = path / ("METADATA" if path.suffix == ".dist-info" else "PKG-INFO")
-    return file if _is_file(file) else None
-
-
-def _is_file(path: Path) -> bool:
-    return os.path.isfile(path)  # noqa: PTH113  # `Path.is_file` raises without permission
+    if text.endswith(".egg-info") and os.path.isfile(text):  # noqa: PTH113 - raises no error
+        return text
+    file = text + os.sep + ("METADATA" if text.endswith(".dist-info") else "PKG-INFO")
+    return file if os.path.isfile(file) else None  # noqa: PTH113
 
 
 def _linked(path: Path) -> Path | None:
     """Return the ``.egg-info`` of a source tree that an ``.egg-link`` points to."""
-    folder = Path(_first_line(path))
+    folder = Path(_first_line(_read_small(str(path))))
     egg_infos = sorted(folder.glob("*.egg-info")) if folder.is_absolute() else []
     return egg_infos[0] if len(egg_infos) == 1 else None
 
 
-def _headers(path: Path) -> dict[str, str]:
+def _headers(path: str) -> dict[str, str]:
     """Return name and version; descriptions are long, so only the head is read at first."""
-    with path.open("rb") as stream:
+    with open(path, "rb", buffering=0) as stream:  # noqa: PTH123 - there are many
         head = stream.read(_HEAD_SIZE)
-        if len(head) == _HEAD_SIZE and _END_OF_HEADERS.search(head) is None:
+        end = _END_OF_HEADERS.search(head)
+        if end is None and len(head) == _HEAD_SIZE:
             head += stream.read(_MAX_SIZE)
-    head = _END_OF_HEADERS.split(head, maxsplit=1)[0]
+            end = _END_OF_HEADERS.search(head)
     headers: dict[str, str] = {}
-    for key, value in _HEADER.findall(head):
+    for key, value in _HEADER.findall(head, 0, len(head) if end is None else end.start() + 1):
         headers.setdefault(key.decode("ascii").lower(), value.decode("utf-8", "replace"))
     return headers
 
@@ -291,13 +274,43 @@ def _headers(path: Path) -> dict[str, str]:
 _EXCLUDING_OPTIONS = ("--no-variants", "--variant ", "--forbid ")
 
 
-def _chosen(path: Path, notes: list[str]) -> dict[str, Any]:
+class _RecordFiles:
+    """The files in a ``.dist-info``; most of the possible ones do not exist."""
+
+    def __init__(self, folder: Path) -> None:
+        self._start = f"{folder}{os.sep}"
+        try:
+            self.names = frozenset(os.listdir(folder))  # noqa: PTH208 - names suffice
+        except OSError:
+            self.names = frozenset()
+
+    def path_of(self, name: str) -> str:
+        return self._start + name
+
+    def read(self, name: str) -> bytes | None:
+        """Return the content of a file; None if there is none or it cannot be read."""
+        return _read_small(self._start + name) if name in self.names else None
+
+
+def _recorded(files: _RecordFiles, notes: list[str]) -> dict[str, Any]:
+    """Return the fields of `Installed` from the records of installers."""
+    direct_url = _direct_url(files, notes)
+    return {
+        "direct_url": direct_url,
+        "editable": _is_editable(direct_url),
+        "requested": "REQUESTED" in files.names,
+        "installer": _first_line(files.read("INSTALLER"))[:_MAX_INSTALLER_LENGTH],
+        **_chosen(files, notes),
+    }
+
+
+def _chosen(files: _RecordFiles, notes: list[str]) -> dict[str, Any]:
     """Return the fields of `Installed` about the choice (F-96).
 
     The record of wheelfit has priority. If there is none, another tool installed the distribution,
     and ``variant.json`` decides: inside a wheel it has exactly one label, in every layout.
     """
-    own = _read_small(path / CHOICE_FILE)
+    own = files.read(CHOICE_FILE)
     choice = None if own is None else parse_choice(own)
     if own is not None and choice is None:
         notes.append(f"{CHOICE_FILE} cannot be understood")
@@ -306,7 +319,7 @@ def _chosen(path: Path, notes: list[str]) -> dict[str, Any]:
         options = tuple(option for option in overrides if option.startswith(_EXCLUDING_OPTIONS))
         # F-10: in a plain wheel, a variant.json has no meaning
         return {"hashes": choice.hashes, "excluding_options": options}
-    document = _document(path / "variant.json", notes)
+    document = _document(files, notes)
     variants = {} if document is None else document.variants
     if choice is not None and choice.label is not None:
         return {
@@ -321,21 +334,21 @@ def _chosen(path: Path, notes: list[str]) -> dict[str, Any]:
     return {}
 
 
-def _document(path: Path, notes: list[str]) -> VariantDocument | None:
-    data = _read_small(path)
+def _document(files: _RecordFiles, notes: list[str]) -> VariantDocument | None:
+    data = files.read("variant.json")
     if data is None:
         return None
     from wheelfit.core.metadata import read_document
 
     try:
-        return read_document(data, where=str(path))
+        return read_document(data, where=files.path_of("variant.json"))
     except UserError as error:
         notes.append(f"variant.json cannot be understood: {error.message}")
         return None
 
 
-def _direct_url(path: Path, notes: list[str]) -> Mapping[str, Any] | None:
-    data = _read_small(path / "direct_url.json")
+def _direct_url(files: _RecordFiles, notes: list[str]) -> Mapping[str, Any] | None:
+    data = files.read("direct_url.json")
     if data is None:
         return None
     try:
@@ -353,18 +366,18 @@ def _is_editable(direct_url: Mapping[str, Any] | None) -> bool:
     return isinstance(folder, dict) and folder.get("editable") is True
 
 
-def _first_line(path: Path) -> str:
-    data = _read_small(path)
+def _first_line(data: bytes | None) -> str:
     lines = [] if data is None else data.decode("utf-8", "replace").strip().splitlines()
     return lines[0].strip() if lines else ""
 
 
-def _read_small(path: Path) -> bytes | None:
+def _read_small(path: str) -> bytes | None:
     """Return the content of a file; None if there is none or it cannot be read."""
     try:
-        if not _is_file(path):
+        status = os.stat(path)  # noqa: PTH116 - there are many
+        if not stat.S_ISREG(status.st_mode):
             return None  # a pipe would block, and a device never end
-        with path.open("rb") as stream:
-            return stream.read(_MAX_SIZE)
+        with open(path, "rb", buffering=0) as stream:  # noqa: PTH123
+            return stream.read(min(status.st_size, _MAX_SIZE))
     except OSError:
         return None
