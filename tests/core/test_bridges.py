@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import date
 
 import pytest
 from error_codes import raises_code
+from msgspec.structs import replace
 from packaging.markers import Marker
 from packaging.tags import parse_tag
 from packaging.utils import canonicalize_name

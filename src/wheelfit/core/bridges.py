@@ -7,11 +7,11 @@ names, files and hashes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from msgspec import Struct
 from packaging.specifiers import SpecifierSet
 
 from wheelfit.core.labels import NULL, Label
@@ -38,8 +38,7 @@ ABI = "abi_dependency"
 _BUILD = "build"
 
 
-@dataclass(frozen=True, slots=True)
-class FamilyMember:
+class FamilyMember(Struct, frozen=True):
     """A distribution of a family, with the machines that get it."""
 
     distribution: NormalizedName
@@ -130,8 +129,7 @@ class FamilyMember:
         return " or ".join(map(_marker, self.platforms))
 
 
-@dataclass(frozen=True, slots=True)
-class BridgeFamily:
+class BridgeFamily(Struct, frozen=True):
     """A family of distributions that are presented as variants."""
 
     name: NormalizedName

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import itertools
 import re
-from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from wheelfit.core.accelerators import ACCELERATORS
 from wheelfit.core.properties import Feature, Property
@@ -30,8 +29,7 @@ DATA_VERSION: Final = "2026-11"
 """The month in which the rows were last compared with the names that other tools use."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shorthand:
+class Shorthand(Struct, frozen=True):
     """A word that stands for several preferences."""
 
     name: str
@@ -213,7 +211,7 @@ def _of_version(family: HardwareFamily, row: BuildsRow, major: int, minor: int |
     if minor is None:
         return of_major
     version = f"{major}.{minor}"
-    return replace(
+    return structs.replace(
         of_major,
         name=f"{row.name}{version}",
         meaning=f"as {of_major.name}, and the {version} build of packages that have one",

@@ -18,9 +18,8 @@ import json
 import os
 import stat
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wheelfit.errors import NotRecoverable
 from wheelfit.installation.environment_folders import WORKPLACE, EnvironmentFolders
@@ -53,8 +52,7 @@ class JournalStage(StrEnum):
     """All steps are undone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Journal:
+class Journal(NamedTuple):
     """A change: its description for users, and its steps."""
 
     changes: tuple[str, ...]

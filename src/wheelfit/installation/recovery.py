@@ -15,10 +15,9 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.errors import LinkRefused, NotRecoverable
 from wheelfit.installation.journal import (
@@ -76,8 +75,7 @@ _MESSAGES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Recovery:
+class Recovery(NamedTuple):
     """The result of a recovery."""
 
     outcome: RecoveryOutcome

@@ -15,8 +15,7 @@ import io
 import os
 import stat
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from wheelfit.errors import NotRemovable
 from wheelfit.installation.environment_folders import LOCK_FILE, WORKPLACE, is_below
@@ -54,8 +53,7 @@ _UNHELPFUL_INSTALLERS = frozenset({"", "pip", "wheelfit"})
 _IN_WORKPLACE = "it is where changes of the environment are prepared"
 
 
-@dataclass(frozen=True, slots=True)
-class Removal:
+class Removal(NamedTuple):
     """The files to remove with one distribution."""
 
     name: NormalizedName

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit_runtime.errors import IntegrityError
 from wheelfit_runtime.patterns import pattern
@@ -43,8 +43,7 @@ class StepKind(StrEnum):
     """A folder that is empty by now is removed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One rename."""
 
     kind: StepKind
@@ -61,14 +60,13 @@ class Step:
     """The identity of the old path, likewise."""
 
 
-@dataclass(frozen=True, slots=True)
-class FolderListing:
+class FolderListing(NamedTuple):
     """The names in a folder."""
 
     device: int = 0
     """The number of its file system."""
     folders: AbstractSet[str] = frozenset()
-    files: Mapping[str, int] = field(default_factory=dict)
+    files: Mapping[str, int] = MappingProxyType({})
     """Files, and links of any kind, each with its inode; 0 where a listing has none."""
 
 
@@ -98,7 +96,15 @@ def plan_steps(
     :param real: returns the real path of a folder, so that steps name no links.
     :raises IntegrityError: ``file-conflict``; an existing file may not be replaced.
     """
-    planner = _Planner(read_folder, store, replace, whole_folders, exchange, fold, real)
+    planner = _Planner(
+        read_folder,
+        store,
+        replace=replace,
+        whole_folders=whole_folders,
+        exchange=exchange,
+        fold=fold,
+        real=real,
+    )
     planner.kept.update(map(planner.key, kept))
     for folder, names in removed_files.items():
         planner.add_removed(folder, names)
@@ -109,33 +115,43 @@ def plan_steps(
     return tuple(sorted(planner.steps, key=planner.sort_key))
 
 
-@dataclass(slots=True)
 class _Planner:
     """The steps planned so far."""
 
-    read_folder: FolderReader
-    store: Callable[[str], str]
-    replace: bool
-    whole_folders: bool
-    exchange: bool
-    fold: Callable[[str], str] | None
-    real: Callable[[str], str]
-    # Where case is ignored, the keys of everything below are folded names.
-    removed: dict[str, Mapping[str, str]] = field(default_factory=dict)
-    """The owners of the files to remove, by folder and name."""
-    folders: dict[str, str] = field(default_factory=dict)
-    """The spelling of the folders with files to remove."""
-    kept: set[str] = field(default_factory=set)
-    """Folders that stay."""
-    steps: list[Step] = field(default_factory=list)
-    moved: set[str] = field(default_factory=set)
-    """The files and folders whose removal is planned."""
-    filled: set[str] = field(default_factory=set)
-    """Folders that get new files."""
-    owners_by_folder: dict[str, frozenset[str] | None] = field(default_factory=dict)
-    """The owners of folders that are removed completely; None: something stays."""
-    stored_count: int = 0
-    """The number of paths moved into stores so far, by which they are named there."""
+    def __init__(
+        self,
+        read_folder: FolderReader,
+        store: Callable[[str], str],
+        *,
+        replace: bool,
+        whole_folders: bool,
+        exchange: bool,
+        fold: Callable[[str], str] | None,
+        real: Callable[[str], str],
+    ) -> None:
+        self.read_folder = read_folder
+        self.store = store
+        self.replace = replace
+        self.whole_folders = whole_folders
+        self.exchange = exchange
+        self.fold = fold
+        self.real = real
+        # Where case is ignored, the keys of everything below are folded names.
+        self.removed: dict[str, Mapping[str, str]] = {}
+        """The owners of the files to remove, by folder and name."""
+        self.folders: dict[str, str] = {}
+        """The spelling of the folders with files to remove."""
+        self.kept: set[str] = set()
+        """Folders that stay."""
+        self.steps: list[Step] = []
+        self.moved: set[str] = set()
+        """The files and folders whose removal is planned."""
+        self.filled: set[str] = set()
+        """Folders that get new files."""
+        self.owners_by_folder: dict[str, frozenset[str] | None] = {}
+        """The owners of folders that are removed completely; None: something stays."""
+        self.stored_count = 0
+        """The number of paths moved into stores so far, by which they are named there."""
 
     def add_removed(self, folder: str, names: Mapping[str, str]) -> None:
         """Add files to remove from a folder."""

@@ -24,10 +24,8 @@ import os
 import secrets
 import stat
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
-from dataclasses import replace as replace_fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from wheelfit.errors import LinkRefused, NotRecoverable
 from wheelfit.installation.folder_scan import FolderScan
@@ -291,13 +289,12 @@ class Transaction:
             return step
         near = f"{self._workplaces.store(folder)}{os.sep}new-{secrets.token_hex(4)}"
         _copy(step.workplace_path, near, self._disk)
-        return replace_fields(step, workplace_path=near)
+        return step._replace(workplace_path=near)
 
     def _with_identities(self, step: Step) -> Step:
         new_path = step.workplace_path if step.kind in {StepKind.PUT, StepKind.SWAP} else ""
         old_path = step.path if step.kind in {StepKind.SWAP, StepKind.TAKE} else ""
-        return replace_fields(
-            step,
+        return step._replace(
             new_identity=identity_of(new_path) if new_path else 0,
             old_identity=identity_of(old_path) if old_path else 0,
         )
@@ -349,8 +346,7 @@ class Transaction:
         self._disk.remove_file(journal_path(self._folders))
 
 
-@dataclass(frozen=True, slots=True)
-class _Mode:
+class _Mode(NamedTuple):
     """The kinds of renames that a plan may use."""
 
     whole_folders: bool = True

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import Struct
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.operations.plain_data import PlainFields
+from wheelfit.operations.plain_data import plain_fields
 from wheelfit.sources.concurrency import map_concurrently
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.archive import WheelArchive
@@ -32,12 +33,15 @@ MOST_FAILURES = 25
 """Failed files after which a long transfer ends, since the others would probably fail too."""
 
 
-@dataclass(frozen=True, slots=True)
-class FailedFile(PlainFields):
+class FailedFile(Struct, frozen=True):
     """A file or page that could not be read; the others of a long transfer do not depend on it."""
 
     name: str
     message: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as plain data."""
+        return plain_fields(self, "name message")
 
 
 def download(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from wheelfit_runtime.errors import InvalidWheel
 from wheelfit_runtime.patterns import pattern
@@ -25,8 +25,7 @@ _INTERPRETER = pattern(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     """A script that calls a function."""
 
     name: str

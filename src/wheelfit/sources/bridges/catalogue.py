@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec.structs import replace
 from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.errors import reporting_os_errors
@@ -86,8 +87,6 @@ class KnownFamilies:
         shipped_family = shipped(name)
         if shipped_family is None or name not in self._newer:
             return shipped_family
-        from dataclasses import replace  # imported late, since it slows down every start
-
         newest_family = self.named(name) or shipped_family
         effective = shipped_family if newest_family.new_locations(shipped_family) else newest_family
         return replace(
@@ -117,8 +116,6 @@ class KnownFamilies:
         for name in (*same_name, *of_indexes):
             family, as_default = self.named(name), self.as_default(name)
             if family is not None and family.has_project(project):
-                from dataclasses import replace  # imported late, since it slows down every start
-
                 is_default = as_default is not None and as_default.by_default
                 families.append(replace(family, by_default=is_default))
         return tuple(families)
