@@ -119,6 +119,15 @@ class TestPlan:
         entries = [installed("demo", "0.8"), installed("demo", "0.9")]
         assert plan(Resolution((plain,)), entries).remove == tuple(entries)
 
+    def test_duplicates_of_the_right_version(self, plain: Pin) -> None:
+        """The version is installed again, since the files may be those of the leftover."""
+        for other in (installed("demo", "0.9"), installed("demo", "2")):
+            entries = [installed("demo"), other]
+            found = plan(Resolution((plain,)), entries)
+            assert found == Plan(install=(plain,), remove=tuple(entries))
+        legacy = installed("demo", "0.9", legacy=True)  # which cannot be removed
+        assert plan(Resolution((plain,)), [installed("demo"), legacy]).keep == (installed("demo"),)
+
     def test_truth(self, plain: Pin) -> None:
         """A plan is true if it changes something."""
         assert plan(Resolution((plain,)), [])

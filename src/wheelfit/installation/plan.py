@@ -92,7 +92,10 @@ def plan(
     keep = [by_name[kept.name][0] for kept in resolution.kept if kept.name in by_name]
     for pin in resolution.pins:
         entries = by_name.get(pin.name, [])
-        if entries and not reinstall and _is_same(entries[0], pin, by_hash=by_hash):
+        # If there are several, the files may be those of any of them. As in uv, all are replaced.
+        has_several = sum(not (entry.outside or entry.legacy) for entry in entries) > 1
+        may_keep = entries and not has_several and not reinstall
+        if may_keep and _is_same(entries[0], pin, by_hash=by_hash):
             keep.append(entries[0])
             continue
         install.append(pin)

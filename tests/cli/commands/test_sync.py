@@ -192,6 +192,22 @@ def test_packages_not_in_the_lock(setup: TargetFolder, run: Runner, index: Recor
     assert "nothing to do" in setup.sync(V1).out
 
 
+def test_leftover(setup: TargetFolder, run: Runner, tmp_path: Path) -> None:
+    """A second ``.dist-info`` of a package is removed, and the package is installed again."""
+    setup.sync(V1)
+    wheel = build_wheel(tmp_path, "small", "0.9")
+    run("install", "--no-index", "--target", tmp_path / "other", wheel)
+    name = "small-0.9.dist-info"
+    (tmp_path / "other" / name).rename(setup.folder / name)
+    *_, row, last = setup.sync(V1, "--dry-run").out.splitlines()
+    assert row.endswith("replacing 0.9 and 1.0")
+    assert last.startswith("Would install 1 package: ")
+    assert setup.sync(V1).out == "installed small 1.0, replacing 0.9 and 1.0\n"
+    assert not (setup.folder / name).exists()
+    assert setup.installed().keys() == {"fast", "small"}
+    assert "nothing to do" in setup.sync(V1).out
+
+
 def test_hash_mismatch(setup: TargetFolder, index: RecordingIndex, run: Runner) -> None:
     """F-123: A wrong hash changes nothing, removals included."""
     run("install", "-i", index.url, "--no-cache-dir", "--target", setup.folder, "left-over")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,9 @@ from wheelfit.operations.text import by_size, columns, size_words, unknown_sizes
 from wheelfit_runtime.wording import count_of, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from packaging.utils import NormalizedName
 
     from wheelfit.cli.output import Output
     from wheelfit.installation.installed import Installed
@@ -82,17 +85,25 @@ def misfits_in_words(misfits: Iterable[FitVerdict]) -> Iterator[str]:
 
 def _show_done(planned: Plan, output: Output) -> None:
     """Print a line for each package that was installed or removed."""
-    replaceable = {entry.name: entry for entry in planned.remove}
+    replaceable = _removals_by_name(planned)
     for pin in planned.install:
-        replaced = _replaced(pin, replaceable.pop(pin.name, None))
+        replaced = _replaced(pin, replaceable.pop(pin.name, []))
         origin = "" if pin.file.origin is None else f", built from {pin.file.origin.name}"
         reason = f": {pin.reason}" if _has_variants(pin) else ""
         output.report(f"installed {pin}{replaced}{origin}{reason}")
-    for entry in replaceable.values():
+    for entry in chain.from_iterable(replaceable.values()):
         output.report(f"removed {entry}{_why_removed(entry, planned)}")
     for entry in planned.keep:
         if output.verbosity > 0:
             output.report(f"kept {entry}")
+
+
+def _removals_by_name(planned: Plan) -> dict[NormalizedName, list[Installed]]:
+    """Return the distributions to remove; several of one name are leftovers of other tools."""
+    removals: dict[NormalizedName, list[Installed]] = {}
+    for entry in planned.remove:
+        removals.setdefault(entry.name, []).append(entry)
+    return removals
 
 
 def _why_removed(entry: Installed, planned: Plan) -> str:
@@ -101,10 +112,13 @@ def _why_removed(entry: Installed, planned: Plan) -> str:
     return f": {reason}" if reason else ""
 
 
-def _replaced(pin: Pin, old: Installed | None) -> str:
+def _replaced(pin: Pin, removed: Sequence[Installed]) -> str:
     """Return the version that a package replaces, as the rest of a sentence; empty if it is new."""
-    if old is None:
+    if not removed:
         return ""
+    if len(removed) > 1:
+        return f", replacing {listed([str(entry.version) for entry in removed])}"
+    old = removed[0]
     words = f", replacing {'the newer ' if old.version > pin.version else ''}{old.version}"
     return words if old.label == pin.label else f"{words} ({old.label or _PLAIN})"
 
@@ -121,18 +135,19 @@ def _show_planned(report: ChangeReport, output: Output) -> None:
     planned = report.decision.planned
     if not planned:
         return
-    removals = {entry.name: entry for entry in planned.remove}
+    removals = _removals_by_name(planned)
     by_name = {pin.name: pin for pin in planned.install}
     rows = []
     for name in by_size(report.sizes):
         pin, size = by_name[name], report.sizes[name]
-        change = _replaced(pin, removals.pop(name, None)).removeprefix(", ") or "new"
+        change = _replaced(pin, removals.pop(name, [])).removeprefix(", ") or "new"
         if pin.file.origin is not None:
             change += f", to be built from {pin.file.origin.name}"
         reason = f"; {pin.reason}" if _has_variants(pin) else ""
         sizes = (_download(pin, size), size_words(size.unpacked))
         rows.append((pin.name, pin.shown_version, pin.label or "", *sizes, change + reason))
-    for entry in removals.values():
+    remaining = list(chain.from_iterable(removals.values()))
+    for entry in remaining:
         change = f"to be removed{_why_removed(entry, planned)}"
         rows.append((entry.name, str(entry.version), entry.label or "", "", "", change))
     if output.verbosity > 0:
@@ -143,7 +158,7 @@ def _show_planned(report: ChangeReport, output: Output) -> None:
     titles = ("Package", "Version", "Variant", "Download", "On disk", "Change")
     for line in columns(titles, rows, output.width):
         output.report(line)
-    output.report(_summary_line(report, len(by_name), len(removals)))
+    output.report(_summary_line(report, len(by_name), len(remaining)))
 
 
 def _summary_line(report: ChangeReport, installs: int, removals: int) -> str:
