@@ -100,6 +100,18 @@ def test_no_dependencies_and_dry_run(run: Runner, index: RecordingIndex, tmp_pat
     run("download", "-i", index.url, "-d", "out", "--no-deps", "fast==99", code=3)
 
 
+def test_wheels_beside_a_rejected_one(run: Runner, index: RecordingIndex, tmp_path: Path) -> None:
+    """F-93: after a wheel was rejected, the others are not fetched again, even without a cache."""
+    place = tmp_path / "index"
+    other = {**DOCUMENT, "variants": {"open": {"blas": {"library": ["mkl"]}}}}
+    build_wheel(place, "fast", "2.0", label="open", document=other, requires=["small"])
+    run("download", "-i", index.url, "--no-cache-dir", "-d", "out", "fast")
+    mkl, small = "fast-2.0-py3-none-any-mkl.whl", "small-1.0-py3-none-any.whl"
+    assert names(tmp_path / "out") == sorted([mkl, "fast-2.0-variants.json", small])
+    fetched = [request.path for request in index.requests if request.path.endswith(".whl")]
+    assert sorted(fetched) == sorted(f"/files/{name}" for name in (OPEN, mkl, small))
+
+
 def test_dependencies_of_rejected_wheels(
     run: Runner, index: RecordingIndex, tmp_path: Path
 ) -> None:

@@ -181,6 +181,8 @@ def _fetch(
             hint="build a wheel of it: `wheelfit build`",
         )
     resolution_request = session.resolution_request(dependencies=not request.no_deps)
+    earlier = set() if staging is None else {*staging.iterdir()}
+    urls: dict[Path, str] = {}
     with reporter.transfers(session.repository.cancel) as transfers:
         for _ in range(_MAX_ROUNDS):
             resolution = session.resolve(resolution_request, reporter)
@@ -198,15 +200,18 @@ def _fetch(
                 return resolution, accelerators
             pins = [pin for pin in resolution.pins if not pin.file.is_selector]
             wheels = [pin for pin in pins if pin.file.origin is None]
-            earlier = {*staging.iterdir()}
-            _, rejected = fetch(wheels, session.candidates, staging, transfers)
+            missing = [pin for pin in wheels if pin.file.url not in urls.values()]
+            paths, rejected = fetch(missing, session.candidates, staging, transfers)
+            urls |= {paths[pin.name]: pin.file.url for pin in missing if pin.name in paths}
             for pin, reason in rejected:
                 reporter.detail(f"{pin.filename.text} is not used: {reason}")
                 session.candidates.reject(pin.filename, reason)
-            if rejected:  # none of the others may be needed any more
-                for path in {*staging.iterdir()} - earlier:
-                    path.unlink()
+            if rejected:
                 continue
+            needed = {pin.file.url for pin in wheels}
+            for path in {*staging.iterdir()} - earlier:
+                if urls.get(path) not in needed:  # only a rejected wheel needed it, or it is one
+                    path.unlink()
             for pin in pins:
                 if pin.file.origin is not None:
                     source = structs.replace(pin.file, filename=pin.file.origin.name, origin=None)
