@@ -6,7 +6,7 @@ import hashlib
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,9 @@ from server.hosting.hosts import Host
 from server.running import basic
 from server.uploading import CONTENT_TYPE, DOCUMENT, fields_of, form
 
+from wheelfit.server.hosting.access import authenticate
 from wheelfit.server.hosting.administration import HostingRules
+from wheelfit.server.hosting.sessions import SessionApi
 from wheelfit.server.messages import Request, Response
 from wheelfit.server.store.opening import Store, clean
 from wheelfit.testing.wheels import build_wheel
@@ -428,6 +430,31 @@ def test_cancelled_while_it_is_published(host: SessionHost) -> None:
     assert refused(answer) == (409, {"session-ended"})
     assert read(host.call("GET", session["links"]["session"]))["status"] == "canceled"
     assert not host.store.records.owns_name(canonicalize_name("fast"))
+
+
+@pytest.mark.parametrize("cancelled", ["session", "upload"])
+def test_published_while_it_is_cancelled(
+    host: SessionHost, wheels: list[Path], cancelled: str
+) -> None:
+    """A session that is published meanwhile is not cancelled, nor is a file of it."""
+    session = read(host.create(), 201)
+    (stage,) = host.store.records.stages()
+    link = host.send(session, wheels[0])["links"]["file-upload-session"]
+    link = session["links"]["session"] if cancelled == "session" else link
+    path = link.removeprefix(f"{ORIGIN}/upload/")
+    request = Request("DELETE", path, {"authorization": basic(host.publisher)}, origin=ORIGIN)
+
+    def publish() -> datetime:  # the clock is read after the session
+        host.store.records.publish(stage.id, time="2026-11-22T12:00:00Z")
+        return host.time
+
+    user = authenticate(request, host.store.records, now=host.time)
+    api = SessionApi(request, host.store, HostingRules(), publish, lambda: user, host.log)
+    response = api.respond(path.split("/"))
+    assert refused(response)[0] == 409
+    assert read(host.call("GET", session["links"]["session"]))["status"] == "published"
+    assert wheels[0].name in host.names()
+    assert "session-cancelled" not in host.written.getvalue()
 
 
 def test_dropped_after_it_was_published(host: SessionHost, wheels: list[Path]) -> None:

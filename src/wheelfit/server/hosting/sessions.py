@@ -275,10 +275,13 @@ class SessionApi:
         return self._session_state(published, 201)
 
     def _cancel(self, user: AuthenticatedUser, session: Session) -> Response:
-        if session.status == "published":
-            return problem_response(409, "the session is published")
-        if session.status == "open":
+        was_open = session.status == "open"
+        if was_open:
             self.store.records.drop(session.id)
+            session = self._session(session.id)
+        if session.status == "published":  # perhaps meanwhile
+            return problem_response(409, "the session is published")
+        if was_open:
             self._log("session-cancelled", user, session)
         return Response(204)
 

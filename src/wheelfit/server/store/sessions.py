@@ -123,9 +123,7 @@ class Sessions:
         """
         name, session = upload.filename, upload.session
         with self._database.writing() as execute:
-            if not execute("SELECT 1 FROM stage WHERE id = ?", (session,)):
-                message = "the session was published or cancelled"
-                raise single_refusal("session-ended", message, name)
+            _require_stage(execute, upload)
             if execute("SELECT 1 FROM file WHERE filename = ? AND stage = ?", (name, PUBLISHED)):
                 raise single_refusal("name-taken", "a file of this name is published already", name)
             rows = execute(
@@ -157,22 +155,25 @@ class Sessions:
                     (provenance, upload.filename, upload.session))  # fmt: skip
 
     def cancel(self, upload: SessionUpload) -> None:
-        """Cancel an upload, and delete its file, unless another upload has sent it again."""
+        """Cancel an upload, and delete its file, unless another upload has sent it again.
+
+        :raises UploadRefused: ``session-ended``.
+        """
         name, session = upload.filename, upload.session
         with self._database.writing() as execute:
-            if execute("SELECT 1 FROM stage WHERE id = ?", (session,)):
-                execute("UPDATE upload SET status = 'canceled' WHERE id = ?", (upload.id,))
-                sent_again = execute(
-                    "SELECT 1 FROM upload WHERE session = ? AND filename = ?"
-                    " AND status IN ('received', 'completed')",
-                    (session, name),
-                )
-                if sent_again:
-                    return
-                execute("DELETE FROM file WHERE filename = ? AND stage = ?", (name, session))
-                (project,) = project_of_session(execute, session)
-                add_entries(execute, self._actor, "delete", [(project, name)],
-                     f"from stage {session}")  # fmt: skip
+            _require_stage(execute, upload)
+            execute("UPDATE upload SET status = 'canceled' WHERE id = ?", (upload.id,))
+            sent_again = execute(
+                "SELECT 1 FROM upload WHERE session = ? AND filename = ?"
+                " AND status IN ('received', 'completed')",
+                (session, name),
+            )
+            if sent_again:
+                return
+            execute("DELETE FROM file WHERE filename = ? AND stage = ?", (name, session))
+            (project,) = project_of_session(execute, session)
+            add_entries(execute, self._actor, "delete", [(project, name)],
+                 f"from stage {session}")  # fmt: skip
 
     def extend(self, id_: str, expires: str) -> None:
         """Extend the life of a session; an earlier time changes nothing."""
@@ -205,6 +206,12 @@ def _upload(
     id_: str, session: str, filename: str, size: int, hashes: str, status: UploadStatus
 ) -> SessionUpload:
     return SessionUpload(id_, session, filename, size, json.loads(hashes), status)
+
+
+def _require_stage(execute: Execute, upload: SessionUpload) -> None:
+    if not execute("SELECT 1 FROM stage WHERE id = ?", (upload.session,)):
+        message = "the session was published or cancelled"
+        raise single_refusal("session-ended", message, upload.filename)
 
 
 def end_session(execute: Execute, stage: str, status: SessionStatus) -> None:
