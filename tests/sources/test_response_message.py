@@ -6,7 +6,6 @@ import pytest
 
 from wheelfit.sources.response_message import response_message
 
-
 NGINX = (
     "<html>\r\n<head><title>403 Forbidden</title></head>\r\n<body>\r\n"
     "<center><h1>403 Forbidden</h1></center>\r\n<hr><center>nginx</center>\r\n"
