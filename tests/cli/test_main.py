@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from importlib import import_module
@@ -300,6 +301,22 @@ def test_full_disk(words: list[str]) -> None:
     assert process.returncode == 1
     assert err.decode().startswith("error: the output cannot be written: No space left")
     assert err.count(b"\n") == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")
+@pytest.mark.parametrize("words", [["--version"], ["no-such-command"]])
+def test_signal_after_the_end(words: list[str]) -> None:
+    """A signal that comes after a command ends the process without a traceback."""
+    program = (
+        "import atexit, os, signal, sys\n"
+        "atexit.register(os.kill, os.getpid(), signal.SIGTERM)\n"
+        "from wheelfit.cli.main import main\n"
+        "sys.exit(main())\n"
+    )
+    command = [sys.executable, "-c", program, *words]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == -signal.SIGTERM
+    assert "Traceback" not in result.stderr
 
 
 def test_closed_standard_streams() -> None:

@@ -22,6 +22,7 @@ from wheelfit_runtime.errors import FileProblem, WheelfitError, os_reason
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from signal import Handlers
 
     from wheelfit.cli.command import Command
     from wheelfit.cli.output import Output
@@ -51,13 +52,29 @@ def _handle_signals() -> None:
     """
     import signal
 
-    def end(*_: object) -> None:
-        raise _Terminated
+    _replace_handlers(signal.SIG_DFL, _terminate)
+
+
+def _restore_signals() -> None:
+    """Let the signals end the process, since there is nothing to undo any more."""
+    import signal
+
+    _replace_handlers(_terminate, signal.SIG_DFL)
+
+
+def _replace_handlers(
+    old: Callable[..., None] | Handlers, new: Callable[..., None] | Handlers
+) -> None:
+    import signal
 
     with suppress(ValueError):  # this is not the main thread
         for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
-            if signal.getsignal(number) is signal.SIG_DFL:
-                signal.signal(number, end)
+            if signal.getsignal(number) is old:
+                signal.signal(number, new)
+
+
+def _terminate(*_: object) -> None:
+    raise _Terminated
 
 
 class _Terminated(KeyboardInterrupt):
@@ -72,8 +89,10 @@ def _run_guarded(run: Callable[[], int], output: Callable[[], Output], *, debug:
     try:
         code = run()
         _print("")  # flush output now, before Python ends and reports failures in its own way
+        _restore_signals()
         return code
     except (Exception, KeyboardInterrupt) as caught:  # noqa: BLE001 - every error becomes a message
+        _restore_signals()
         error = _as_wheelfit_error(caught)
         screen = output()
         if debug:
