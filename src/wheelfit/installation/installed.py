@@ -193,6 +193,19 @@ def by_name(installed: Iterable[_Named]) -> dict[NormalizedName, _Named]:
     return first
 
 
+def ambiguous_names(installed: Iterable[Installed]) -> frozenset[NormalizedName]:
+    """Return the names of which several distributions could be removed.
+
+    Another tool has left all but one of them, and the files may be those of any.
+    """
+    seen: set[NormalizedName] = set()
+    ambiguous: set[NormalizedName] = set()
+    for entry in installed:
+        if not (entry.outside or entry.legacy):
+            (ambiguous if entry.name in seen else seen).add(entry.name)
+    return frozenset(ambiguous)
+
+
 def _candidates(folder: Path) -> list[Path]:
     try:
         names = sorted(os.listdir(folder))  # noqa: PTH208  # names suffice

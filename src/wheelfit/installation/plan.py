@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from wheelfit.installation.installed import ambiguous_names
+
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
 
@@ -92,9 +94,7 @@ def plan(
     keep = [by_name[kept.name][0] for kept in resolution.kept if kept.name in by_name]
     for pin in resolution.pins:
         entries = by_name.get(pin.name, [])
-        # If there are several, the files may be those of any of them. As in uv, all are replaced.
-        has_several = sum(not (entry.outside or entry.legacy) for entry in entries) > 1
-        may_keep = entries and not has_several and not reinstall
+        may_keep = entries and not (reinstall or ambiguous_names(entries))  # as uv does
         if may_keep and _is_same(entries[0], pin, by_hash=by_hash):
             keep.append(entries[0])
             continue

@@ -9,7 +9,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.property_support import Support, namespaces_used
 from wheelfit.core.requirements import Requirement
-from wheelfit.installation.installed import by_name
+from wheelfit.installation.installed import ambiguous_names, by_name
 from wheelfit.operations.changes import (
     ChangeRequest,
     InstalledState,
@@ -154,7 +154,10 @@ def _resolution_request(
     related: RelatedDistributions,
 ) -> ResolutionRequest:
     installed = by_name(state.installed)
-    staying = {} if request.force_reinstall else installed
+    replaced_names = ambiguous_names(state.installed)
+    if request.force_reinstall:
+        replaced_names |= installed.keys()
+    staying = {name: entry for name, entry in installed.items() if name not in replaced_names}
     upgrade_only = _projects_to_upgrade(request)
     unpinned = upgrade_only | (_named_projects(session) if request.upgrade else frozenset())
     requirements = session.requirement_set.requirements

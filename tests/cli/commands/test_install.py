@@ -159,6 +159,17 @@ def test_upgrade_package(setup: Workplace) -> None:
     assert setup.installed()["needs"] == ("1.0", None)
 
 
+def test_leftover(setup: Workplace) -> None:
+    """A package with several ``.dist-info`` folders is installed again, and all are removed."""
+    setup.install("plain==1.0")
+    other = build_wheel(setup.folder / "elsewhere", "plain", "0.9")
+    setup.run("install", "--no-index", "--target", setup.folder / "other", other)
+    name = "plain-0.9.dist-info"
+    (setup.folder / "other" / name).rename(setup.target / name)
+    assert setup.install("plain<2").out == "installed plain 1.0, replacing 0.9 and 1.0\n"
+    assert not (setup.target / name).exists()
+
+
 def test_reinstall(setup: Workplace) -> None:
     """--force-reinstall installs the same wheel again."""
     setup.install("plain")
