@@ -218,6 +218,18 @@ class TestEnvironments:
             "lib 2": 'sys_platform != "darwin"',
         }
 
+    def test_each_python_has_its_newest(self, shelf: Shelf) -> None:
+        """What only newer Pythons can have is locked for them on every platform, Macs included."""
+        shelf.add("lib 1", requires_python=">=3.11")
+        shelf.add("lib 2", requires_python=">=3.12")
+        shelf.add("lib 3", requires_python=">=3.13")
+        locked = lock(shelf, "lib", pythons=[(3, 11), (3, 12), (3, 13)])
+        assert entries(locked) == {
+            "lib 1": 'python_version < "3.12"',
+            "lib 2": 'python_version == "3.12"',
+            "lib 3": 'python_version >= "3.13"',
+        }
+
     def test_needs_of_micro_versions(self, shelf: Shelf) -> None:
         """What not every Python of a series can have says so, for no marker of ours does."""
         shelf.add("old 1", metadata_requires_python=">=3.8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -92,9 +93,10 @@ def lock_everywhere(
         }
         fork_versions = chosen.setdefault((fork, environment.python), {})
         # The versions of the old lock have precedence, then those of other environments: first of
-        # the same fork, then of other ones; in each fork, of the Python that was added last.
-        latest_first = list(reversed(chosen))
-        for key in sorted(latest_first, key=lambda key: key[0] != fork):
+        # the same fork, then of other ones; in each fork, of the same Python, then of the one that
+        # was added last.
+        latest_first = reversed(chosen)
+        for key in sorted(latest_first, key=partial(_distance, (fork, environment.python))):
             preferred = chosen[key] | preferred
         fork_solver = solver.for_fork(fork)
         try:
@@ -126,6 +128,11 @@ def lock_everywhere(
     notes = _left_out_notes(failed)
     locked = build_lock(listed_environments, solver, where=where, folder=folder, old=old)
     return LockResult(locked.lock, locked.environments, (*notes, *locked.notes))
+
+
+def _distance(own: tuple[Fork, Python], other: tuple[Fork, Python]) -> tuple[bool, bool]:
+    """Return a sort key that puts the same fork and Python first."""
+    return other[0] != own[0], other[1] != own[1]
 
 
 def build_lock(
