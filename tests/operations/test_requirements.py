@@ -103,6 +103,19 @@ class TestWords:
         assert wheel.file.url == url
         assert wheel.extras == {"extra"}
 
+    def test_urls_of_relative_paths(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A ``file:`` URL may be relative to the current folder, as for pip and uv."""
+        path = build_wheel(tmp_path / "a b", "some", "1.0")
+        (tmp_path / "here").mkdir()
+        monkeypatch.chdir(tmp_path / "here")
+        (wheel,) = wanted(f"file:../a%20b/{path.name}[extra]").wheels
+        assert wheel.file.url == path.as_uri()
+        assert wheel.extras == {"extra"}
+        (asked,) = wanted(f"some @ file:../a%20b/{path.name}").requirements
+        assert asked.requirement.url == path.as_uri()
+        (source,) = wanted("file:..#subdirectory=sub").sources
+        assert source.url == f"{tmp_path.as_uri()}#subdirectory=sub"
+
     def test_a_name_with_a_url(self) -> None:
         """``name @ URL`` is a requirement, which is resolved under its name (F-125)."""
         for url in ("https://host.example/some-1.0-py3-none-any.whl", "file:///some-1.0.whl"):
@@ -267,6 +280,13 @@ class TestFiles:
         (tmp_path / "bad.txt").write_bytes(b"caf\xe9\n")
         with pytest.raises(FileProblem, match="UTF-8"):
             wanted(files=[tmp_path / "bad.txt"])
+
+    @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
+    def test_byte_order_marks(self, encoding: str, tmp_path: Path) -> None:
+        """A mark states the encoding; PowerShell redirects output as UTF-16."""
+        (tmp_path / "all.txt").write_text("# né\nsome==1\n", encoding=encoding)
+        (asked,) = wanted(files=[tmp_path / "all.txt"]).requirements
+        assert str(asked.requirement) == "some==1"
 
     def test_a_folder(self, tmp_path: Path) -> None:
         """A folder is not a file."""

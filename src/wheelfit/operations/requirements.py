@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct, field, structs
 from packaging.utils import InvalidName, NormalizedName, canonicalize_name
@@ -106,6 +107,7 @@ def read_requirements(
     lines = [RequirementLine(text, "") for text in request.requirements]
     lines += [RequirementLine(text, "", editable=True) for text in request.editable]
     lines += [line for file in files for line in file.requirements]
+    lines = [structs.replace(line, text=_with_absolute_path(line.text)) for line in lines]
     is_named = lines or files or projects or request.dependency_group
     if not (is_named or may_be_empty):
         raise UsageError("no requirements were given", hint="name a requirement, or a file with -r")
@@ -279,7 +281,7 @@ def _read(name: str) -> str:
             data = file.read(_MAX_SIZE + 1)  # some files never end, as /dev/zero
         if len(data) > _MAX_SIZE:
             raise FileProblem(f"the requirements file has more than {_MAX_SIZE} bytes", where=name)
-        return data.decode("utf-8")
+        return data.decode(_encoding_of(data))
     except OSError as error:
         raise FileProblem(
             f"the requirements file cannot be read: {os_reason(error)}",
@@ -290,10 +292,33 @@ def _read(name: str) -> str:
         raise FileProblem("the requirements file is not UTF-8", where=name) from None
 
 
+def _encoding_of(data: bytes) -> str:
+    """Return the encoding that a byte order mark states, as PowerShell writes it; else UTF-8."""
+    return next((name for mark, name in _BYTE_ORDER_MARKS if data.startswith(mark)), "utf-8")
+
+
 _MAX_SIZE = 16 * 1024 * 1024
+_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),  # begins with the mark of UTF-16
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
 _NAMED_URL = pattern(
     r"[A-Za-z0-9][\w.-]*+\s*+(\[[^\]]*+\])?+\s*+@\s*+(?P<scheme>[a-z][a-z0-9+.-]*:)", re.ASCII
 )
+
+
+def _with_absolute_path(text: str) -> str:
+    """Return a line in which a ``file:`` URL with a relative path is absolute, as pip reads it."""
+    return _RELATIVE_URL.sub(
+        lambda match: Path(os.path.abspath(unquote(match["path"]))).as_uri(),  # noqa: PTH100
+        text,
+        count=1,
+    )
+
+
+_RELATIVE_URL = pattern(r"(?:^|(?<=@)|(?<=\s))file:(?!/)(?P<path>[^\s#;\[]++)")
 
 
 def _requirement_or_file(
