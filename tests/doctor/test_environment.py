@@ -352,6 +352,10 @@ class TestFiles:
         (patient.add("three") / "RECORD").write_bytes(b"\xff\n")
         (patient.add("four") / "RECORD").unlink()
         assert patient.codes() == ["warning unreadable-package"] * 5
+        remedies = [finding.remedy for finding in patient.findings()]
+        for name in ("two", "three", "four"):
+            (remedy,) = [text for text in remedies if text.endswith(f"--replace-files {name}`")]
+            assert f"delete the folder {name}-" in remedy
 
     @pytest.mark.skipif(
         not hasattr(os, "geteuid") or os.geteuid() == 0, reason="nothing is closed to root"

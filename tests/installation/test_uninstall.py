@@ -292,8 +292,8 @@ class TestRefused:
         ("by", "hint"),
         [
             ("debian", "remove it with debian"),
-            ("pip", "delete its files by hand"),
-            ("wheelfit", "delete its files by hand"),
+            ("pip", "`wheelfit install --replace-files demo`"),
+            ("wheelfit", "delete the folder demo-1.dist-info, then"),
         ],
     )
     def test_no_record(self, bench: Bench, by: str, hint: str) -> None:
@@ -304,7 +304,7 @@ class TestRefused:
         (info / "INSTALLER").write_text(f"{by}\n")
         with pytest.raises(NotRemovable, match="no RECORD") as excinfo:
             remove(bench.environment, "demo")
-        assert excinfo.value.hint == hint
+        assert hint in str(excinfo.value.hint)
 
     @pytest.mark.parametrize("record", [b"a,b\n", b"\xff,,\n", b'"a,,\n'])
     def test_bad_record(self, bench: Bench, record: bytes) -> None:

@@ -16,6 +16,7 @@ from wheelfit.installation.variant_fit import judge
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from packaging.utils import NormalizedName
 
@@ -98,16 +99,34 @@ def examine_environment(
 def _broken_findings(broken: tuple[Broken, ...]) -> Iterator[Finding]:
     for entry in broken:
         is_interrupted = entry.path.name.startswith((WORKPLACE, "~"))
-        check = diagnoses.INTERRUPTED if is_interrupted else diagnoses.UNREADABLE
-        yield Location(str(entry.path)).finding(check, entry.reason)
+        where = Location(str(entry.path))
+        if is_interrupted or entry.path.suffix != ".dist-info":
+            check = diagnoses.INTERRUPTED if is_interrupted else diagnoses.UNREADABLE
+            yield where.finding(check, entry.reason)
+        else:
+            name = entry.path.name.partition("-")[0]
+            remedy = _how_to_replace(entry.path, name)
+            yield where.finding(diagnoses.UNREADABLE, entry.reason, remedy=remedy)
+
+
+def _how_to_replace(path: Path, name: str) -> str:
+    """Return the remedy for a ``.dist-info`` without which no installer removes a package."""
+    return (
+        f"give this user the permission to read it, or delete the folder {path.name}, "
+        f"then `wheelfit install --replace-files {name}`"
+    )
 
 
 def _record_findings(installed: Iterable[Package]) -> Iterator[Finding]:
     for package in installed:
-        for problem in (*package.installed.notes, *filter(None, [package.problem])):
-            yield Location(str(package.installed.path)).finding(
-                diagnoses.UNREADABLE, f"{package}: {problem}"
-            )
+        path = package.installed.path
+        where = Location(str(path))
+        for note in package.installed.notes:
+            yield where.finding(diagnoses.UNREADABLE, f"{package}: {note}")
+        if package.problem:
+            remedy = _how_to_replace(path, package.installed.name)
+            message = f"{package}: {package.problem}"
+            yield where.finding(diagnoses.UNREADABLE, message, remedy=remedy)
 
 
 def diagnose_packages(

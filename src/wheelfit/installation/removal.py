@@ -154,7 +154,9 @@ def plan_removal(
         recorded = _folders_in_record(installed.path / "RECORD", installed.path)
     except InvalidWheel as error:
         raise NotRemovable(
-            f"{installed} cannot be removed: {error.message}", where=error.where
+            f"{installed} cannot be removed: {error.message}",
+            where=error.where,
+            hint=_how_to_replace(installed),
         ) from None
     # On file systems that ignore case, another distribution may have the file in another spelling.
     key = str if NATIVE.is_case_sensitive(installed.location) else fold_name
@@ -233,10 +235,17 @@ def check_removable(installed: Installed, environment: Environment) -> None:
             f"{installed} has no RECORD, so its files are unknown",
             where=str(installed.path),
             note=f"it was installed by {installer}" if installer else None,
-            hint="delete its files by hand"
+            hint=_how_to_replace(installed)
             if installer in _UNHELPFUL_INSTALLERS
             else f"remove it with {installer}",
         )
+
+
+def _how_to_replace(installed: Installed) -> str:
+    return (
+        f"delete the folder {installed.path.name}, then `wheelfit install --replace-files "
+        f"{installed.name}` installs it over its files"
+    )
 
 
 def _is_file_or_link(path: str) -> bool:

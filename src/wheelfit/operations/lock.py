@@ -713,7 +713,7 @@ def _existing_lock(path: Path, store: Callable[[], Store]) -> Lock | None:
     try:
         return load_lock(path, store=store())
     except InvalidLock as error:
-        error.hint = error.hint or "delete it to lock anew, or name another file with --output"
+        error.hint = error.hint or "delete it to lock anew, or name another file"
         raise
 
 

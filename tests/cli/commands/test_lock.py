@@ -434,7 +434,7 @@ class TestChanges:
         before = tree(setup.folder)
         stderr = setup.lock("app", code=1).err
         assert "invalid-lock" in stderr
-        assert "hint: delete it to lock anew, or name another file with --output" in stderr
+        assert "hint: delete it to lock anew, or name another file" in stderr
         assert tree(setup.folder) == before
 
     @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")

@@ -72,15 +72,16 @@ def not_installed(scene: Scene) -> None:
 
 
 def not_removable(scene: Scene) -> None:
-    """Try to delete its files by hand."""
+    """Try to delete its record, and to install it over its files."""
     scene.install("some")
     (record,) = scene.target.glob("some-*/RECORD")
     record.unlink()
-    words = ("uninstall", "--target", scene.target, "some")
-    scene.fails("not-removable", *words, advised="delete its files by hand")
-    for folder in (scene.target / "some", record.parent):
-        shutil.rmtree(folder)
-    scene.install("some")
+    place = ("--target", scene.target)
+    advised = "`wheelfit install --replace-files some`"
+    scene.fails("not-removable", "uninstall", *place, "some", advised=advised)
+    shutil.rmtree(record.parent)
+    scene.install("--replace-files", "some")
+    scene.run("uninstall", *place, "some")
 
 
 def link_refused(scene: Scene) -> None:
