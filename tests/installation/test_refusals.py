@@ -376,6 +376,7 @@ class TestConflicts:
         wheels = [bench.wheel(name, "1", files={"m.py": name}) for name in "bc"]
         error = refused(*wheels)
         assert "is also in b-1-" in error.message
+        assert "`--exclude c`" in str(error.hint)
 
     def test_same_content(self, bench: Bench) -> None:
         """Equal files do no harm: many distributions share an empty ``__init__.py``."""

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.checked_wheel import CheckedWheel
     from wheelfit.installation.installed import Installed
     from wheelfit.installation.steps import FolderReader
+    from wheelfit.resolution.resolution import Pin
     from wheelfit.wheels.file_system import FileSystem
 
 _MAX_SHOWN = 10
@@ -59,6 +60,8 @@ class _Conflict(Struct, frozen=True):
     """The file and its owner, as a clause."""
     is_unowned: bool = False
     """Whether no distribution owns it, so that ``--replace-files`` may replace it."""
+    is_new: bool = False
+    """Whether another wheel to install has it."""
 
 
 def scheme_folders(folders: Mapping[str, Path], name: str) -> dict[str, Path]:
@@ -151,7 +154,7 @@ def lay_out(
                 else:
                     present.add((group.scheme, path_prefix + name))
         if conflicts:
-            _refuse(conflicts, where)
+            _refuse(conflicts, wheel.pin)
         if startup and startup_files is StartupFiles.DENY:
             raise PolicyRefusal(
                 f"the wheel runs code whenever Python starts: {', '.join(startup[:_MAX_SHOWN])}",
@@ -163,20 +166,21 @@ def lay_out(
     return tuple(layouts)
 
 
-def _refuse(conflicts: list[_Conflict], where: str) -> None:
+def _refuse(conflicts: list[_Conflict], pin: Pin) -> None:
     hidden_count = len(conflicts) - _MAX_SHOWN
     lines = [conflict.text for conflict in conflicts[:_MAX_SHOWN]]
     lines += [f"and {hidden_count} more"] if hidden_count > 0 else []
     # If one path cannot be replaced, permission to replace the others would not help.
-    remedy = (
-        "move it away, or overwrite files that no package owns with --replace-files"
-        if all(conflict.is_unowned for conflict in conflicts)
-        else "uninstall the package that owns it, or move it away"
-    )
+    if all(conflict.is_unowned for conflict in conflicts):
+        remedy = "move it away, or overwrite files that no package owns with --replace-files"
+    elif any(conflict.is_new for conflict in conflicts):
+        remedy = f"install only one of the two; `--exclude {pin.name}` leaves this one out"
+    else:
+        remedy = "uninstall the package that owns it, or move it away"
     raise IntegrityError(
         f"{lines[0]}, and this wheel would overwrite it",
         code="file-conflict",
-        where=where,
+        where=pin.filename.text,
         note="\n".join(lines) if len(conflicts) > 1 else None,
         hint=f"nothing was changed; {remedy}",
     )
@@ -282,7 +286,7 @@ class _ExistingFiles:
             # Another wheel may have reserved the path, a file above it, or a folder at it.
             file_owner = wheel_above if earlier is None else earlier[0]
             if owner := file_owner or self._reserved_folders.get(self._key(path), ""):
-                yield name, _Conflict(f"{path} is also in {owner}")
+                yield name, _Conflict(f"{path} is also in {owner}", is_new=True)
                 continue
             taken[self._key(name)] = wheel_name, content
             existing_path = obstacle

@@ -95,10 +95,12 @@ def link_refused(scene: Scene) -> None:
 
 
 def file_conflict(scene: Scene) -> None:
-    """Try without the other package."""
+    """Try without the other package, which is new or installed."""
     build_wheel(scene.wheels, "twin", "1.0", files={"some/__init__.py": "twin"})
     build_wheel(scene.wheels, "first", "1.0", files={"some/__init__.py": "first"})
-    scene.install("first")
+    both = ("first", "twin")
+    scene.refuses("file-conflict", *both, advised="`--exclude twin` leaves this one out")
+    scene.install(*both, "--exclude", "twin")
     scene.refuses("file-conflict", "twin", advised="uninstall the package that owns it")
     scene.run("uninstall", "--target", scene.target, "first")
     scene.install("twin")
