@@ -379,12 +379,12 @@ def test_wrong_input(
 
 
 def test_folder_without_a_name(desk: Desk) -> None:
-    """The hint of the error is a command that adds the folder."""
+    """The hint of the error is a command that adds the folder; naming it is consent to build it."""
     folder = write_project(desk.folder / "part", "own-part")
     for word in ("./part", "part/", f"own-part @ {folder.name}/../part", folder.as_uri()):
         error = desk.run("add", word, "--json", code=2).error
         command = error["hint"].partition("`wheelfit ")[2].rstrip("`")
-        assert command == f"add 'own-part @ {folder.as_uri()}' --allow-source own-part"
+        assert command == f"add 'own-part @ {folder.as_uri()}'"
     desk.run(*shlex.split(command))
     assert desk.installed()["own-part"] == "1.0"
 

@@ -21,7 +21,7 @@ from wheelfit.operations.lock import LockReport, LockRequest, lock_project
 from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.projects import is_project_file, nearest_project
 from wheelfit.operations.requests import ResolutionBuildOptions, request_like
-from wheelfit.operations.requirements import project_name, requirements_of_file
+from wheelfit.operations.requirements import project_name, requirements_of_file, source_of
 from wheelfit.operations.sync import SyncRequest, sync_removing
 from wheelfit.projects.dependency_lists import (
     DependencyList,
@@ -33,6 +33,7 @@ from wheelfit.projects.dependency_lists import (
 )
 from wheelfit.projects.static_metadata import read_pyproject_name
 from wheelfit.resolution.project_file import ProjectFile, read_project_file
+from wheelfit.resolution.request import RequestedRequirement
 from wheelfit.resolution.requirements_file import RequirementsFile
 from wheelfit_runtime.errors import FileProblem, UserError
 
@@ -214,7 +215,7 @@ class _ProjectEditor:
             locks = None if request.frozen else self._lock_project(edit, unbounded)
             if edit.text != self.before and not request.dry_run:
                 self._write(edit.text.encode())
-            change = None if self._environment is None or locks is None else self._sync(locks)
+            change = None if self._environment is None or locks is None else self._sync(locks, edit)
         return DependencyReport(
             self.path,
             self.edited_list,
@@ -252,7 +253,7 @@ class _ProjectEditor:
         )
         return lock_project(request, self._context, project, add_bounds if unbounded else None)
 
-    def _sync(self, locks: LockReport) -> ChangeReport:
+    def _sync(self, locks: LockReport, edit: _Edit) -> ChangeReport:
         """Install from the lock, and remove packages that only the former lock has."""
         written = locks.locks[0]
         former = () if written.old is None else written.old.packages
@@ -262,8 +263,16 @@ class _ProjectEditor:
             extra = (self.edited_list.name,)
         if isinstance(self._request, AddRequest) and self.edited_list.kind == "group":
             group = (*written.lock.default_groups, self.edited_list.name)
+        # By adding a project by its folder, archive or repository, the user consents to building
+        # it, as for `install`.
+        named = [change.name for change in edit.changes if _names_source(change.after)]
         request = request_like(
-            SyncRequest, self._request, lock=str(written.path), extra=extra, group=group
+            SyncRequest,
+            self._request,
+            lock=str(written.path),
+            extra=extra,
+            group=group,
+            allow_source=(*self._request.allow_source, *named),
         )
         leaving = {package.name for package in former}
         leaving -= {package.name for package in written.lock.packages}
@@ -446,7 +455,7 @@ def _named_reference(place: str, project: Path, name: str | None = None) -> str:
     """
     from shlex import quote
 
-    url, consent = place, ""
+    url = place
     if place.startswith("file:///") or "://" not in place:
         path = Path(os.path.expanduser(place.removeprefix("file://"))).absolute()  # noqa: PTH111
         if not path.exists():
@@ -459,10 +468,8 @@ def _named_reference(place: str, project: Path, name: str | None = None) -> str:
         name = name or (read_pyproject_name(path) if path.is_dir() else None)
     if place.endswith(".whl"):
         name = name or canonicalize_name(place.rpartition("/")[2].partition("-")[0])
-    elif name is not None:
-        consent = f" --allow-source {name}"
     reference = quote(f"{name or 'NAME'} @ {url}")
-    return f"write NAME @ URL: `wheelfit add {reference}{consent}`"
+    return f"write NAME @ URL: `wheelfit add {reference}`"
 
 
 def _is_unbounded(requirement: str | None) -> bool:
@@ -471,6 +478,14 @@ def _is_unbounded(requirement: str | None) -> bool:
         return False
     parsed = parse_requirement(requirement, allow_variant_markers=False)
     return parsed.url is None and not parsed.specifier
+
+
+def _names_source(requirement: str | None) -> bool:
+    """Return whether a requirement has the URL of a source tree."""
+    if requirement is None:
+        return False
+    parsed = parse_requirement(requirement, allow_variant_markers=False)
+    return source_of(RequestedRequirement(parsed)) is not None
 
 
 def _difference(before: ProjectText, after: ProjectText) -> tuple[str, ...]:
