@@ -434,9 +434,9 @@ class TestWhatIsAsked:
         assert "its marker does not match" in resolution.details[0]
         assert resolution.notes == ()  # nothing is wrong with it
 
-    @pytest.mark.parametrize("text", ["numbers[x]", "numbers @ https://host.invalid/n-1.whl"])
+    @pytest.mark.parametrize("text", ["numbers[x]", "numbers @ https://host.invalid/n-1.zip"])
     def test_a_constraint_that_is_none(self, world: ResolutionSetup, text: str) -> None:
-        """A constraint is a name with versions."""
+        """A constraint is a name with versions, or with the URL of a wheel."""
         with pytest.raises(UserError, match="cannot be a constraint"):
             world.resolve("torch", constraints=[text])
 
@@ -557,6 +557,19 @@ class TestDirectWheels:
         )
         url = f"{self.URL}tool-3-py3-none-any.whl"
         assert world.pins(f"tool[n] @ {url}") == {"numbers": "1", "tool": "3"}
+
+    def test_a_constraint_with_a_url(self, world: ResolutionSetup) -> None:
+        """As for pip and uv, it names the wheel of a project if anything requires that."""
+        world.add("app 1", requires=["tool"])
+        world.repository.add_wheel("tool-3-py3-none-any.whl", project="x")
+        constraint = f"tool @ {self.URL}tool-3-py3-none-any.whl"
+        resolution = world.resolve("app", constraints=[constraint])
+        assert [str(pin) for pin in resolution.pins] == ["tool 3", "app 1"]
+        pin = resolution.pins[0]
+        assert (pin.is_direct, pin.requested) == (True, False)
+        assert world.pins("numbers", constraints=[constraint]) == {"numbers": "1"}
+        with pytest.raises(NoSolution):
+            world.resolve("tool<3", constraints=[constraint])
 
     def test_a_variant(self, world: ResolutionSetup) -> None:
         """F-125: the metadata is read from the wheel, the markers see its properties."""

@@ -79,7 +79,8 @@ class RequestedRequirements(Struct, frozen=True):
 
     def wheel_urls(self) -> frozenset[str]:
         """Return the URLs of the wheels that are named, without credentials and hashes."""
-        urls = (requested.requirement.url for requested in self.requirements)
+        constraints = (line for line in self.constraints if source_of(line) is None)
+        urls = (line.requirement.url for line in (*self.requirements, *constraints))
         wheels = (*self.wheels, *(direct_wheel(url) for url in urls if url is not None))
         return frozenset(wheel.file.url for wheel in wheels)
 
@@ -107,7 +108,7 @@ def read_requirements(
     lines = [RequirementLine(text, "") for text in request.requirements]
     lines += [RequirementLine(text, "", editable=True) for text in request.editable]
     lines += [line for file in files for line in file.requirements]
-    lines = [structs.replace(line, text=_with_absolute_path(line.text)) for line in lines]
+    lines = list(map(_with_absolute_path, lines))
     is_named = lines or files or projects or request.dependency_group
     if not (is_named or may_be_empty):
         raise UsageError("no requirements were given", hint="name a requirement, or a file with -r")
@@ -138,6 +139,7 @@ def read_requirements(
             hashes.setdefault(requirement.requirement.name, set()).update(line.hashes)
     constraint_lines = [line for file in (*files, *constraint_files) for line in file.constraints]
     constraint_lines += request.constraint_lines
+    constraint_lines = list(map(_with_absolute_path, constraint_lines))
     constraints = tuple(map(_parse_line, constraint_lines))
     for line, constraint in zip(constraint_lines, constraints, strict=True):
         _note_label(line, constraint.requirement.name, labels)
@@ -151,7 +153,7 @@ def read_requirements(
         frozenset(
             project_name(name, "--exclude") for name in (*request.exclude, *request.excluded_names)
         ),
-        tuple(url for url in _urls(lines) if not is_repository_url(url)),
+        tuple(url for url in _urls([*lines, *constraint_lines]) if not is_repository_url(url)),
         tuple(dict.fromkeys(sources)),
         any(line.hashes for line in lines),
         labels,
@@ -309,13 +311,14 @@ _NAMED_URL = pattern(
 )
 
 
-def _with_absolute_path(text: str) -> str:
+def _with_absolute_path(line: RequirementLine) -> RequirementLine:
     """Return a line in which a ``file:`` URL with a relative path is absolute, as pip reads it."""
-    return _RELATIVE_URL.sub(
+    text = _RELATIVE_URL.sub(
         lambda match: Path(os.path.abspath(unquote(match["path"]))).as_uri(),  # noqa: PTH100
-        text,
+        line.text,
         count=1,
     )
+    return structs.replace(line, text=text)
 
 
 _RELATIVE_URL = pattern(r"(?:^|(?<=@)|(?<=\s))file:(?!/)(?P<path>[^\s#;\[]++)")

@@ -34,7 +34,7 @@ from wheelfit.resolution.solver import Exhausted, Solved, Unsolvable, solve
 from wheelfit.resolution.version_set import VersionSet
 from wheelfit.sources.hash_check import WEAK_HASHES
 from wheelfit.sources.page import File, ProjectPage
-from wheelfit.sources.urls import redact
+from wheelfit.sources.urls import last_segment, redact
 from wheelfit_runtime.errors import NoCompatibleWheel, NoFit, UserError
 from wheelfit_runtime.wording import listed
 
@@ -221,7 +221,8 @@ class _RequestResolver:
             constraint for constraint in constraints if constraint.is_configured
         )
         self._wheels = [*request.wheels, *_wheels_from_urls(self._requirements)]
-        context = candidates.context.with_direct_files(*self._requested_pages())
+        allowed_wheels = [*self._wheels, *_wheels_from_urls(constraints)]
+        context = candidates.context.with_direct_files(*self._pages_of(allowed_wheels))
         context = replace(context, agreed=(), preferred_builds=request.preferred_builds)
         self._check_wheels(candidates.within(context))
         self._roots = self._root_dependencies()
@@ -376,10 +377,10 @@ class _RequestResolver:
         self._details.append(f"{line} is replaced by {', '.join(map(str, overrides)) or 'nothing'}")
         return overrides
 
-    def _requested_pages(self) -> list[ProjectPage]:
+    def _pages_of(self, wheels: Iterable[DirectWheel]) -> list[ProjectPage]:
         """Return the pages of projects with requested wheels, with only these files (F-125)."""
         files: dict[NormalizedName, dict[str, File]] = {}
-        for wheel in self._wheels:
+        for wheel in wheels:
             if _name(wheel) in self._request.excluded:
                 raise UserError(
                     f"{_name(wheel)} is excluded, and {wheel.file.display_name} is given",
@@ -623,12 +624,15 @@ def _constraint_dependencies(lines: Iterable[RequestedRequirement]) -> list[Depe
     constraints: list[Dependency] = []
     for line in lines:
         requirement = line.requirement
-        if requirement.extras or requirement.url is not None:
+        names_wheel = requirement.url is not None and last_segment(requirement.url).endswith(".whl")
+        if requirement.extras or (requirement.url is not None and not names_wheel):
             raise UserError(
                 f"{requirement} cannot be a constraint",
                 where=line.where or None,
-                hint="a constraint is a name with versions, without extras and URL",
+                hint="a constraint is a name without extras, with versions or the URL of a wheel",
             )
+        for wheel in _wheels_from_urls([line]):
+            requirement = wheel.requirement()
         constraints += dependencies_of(requirement, str(line))
     return constraints
 
