@@ -267,6 +267,32 @@ class TestVersions:
         assert "lib 2" in entries(lock(shelf, "app", old=old, upgrade=["lib"]))
         assert "lib 1" in entries(lock(shelf, "app", old=old, upgrade=["app"]))
 
+    def test_locked_versions_give_way_to_what_is_new(self, shelf: Shelf) -> None:
+        """What is added or upgraded is the newest, with what it needs; nothing else moves."""
+        shelf.add("app 1", "other 1", requires=["lib"])
+        shelf.add("lib 1", "more 1")
+        old = lock(shelf, "app", "other", "lib").lock
+        shelf.add("app 2", "new 2", requires=["lib>=2", "more>=2"])
+        shelf.add("new 1", "other 2", requires=["lib"])
+        shelf.add("lib 2", "lib 3", "more 2")
+        upgraded = lock(shelf, "app", "other", "lib", old=old, upgrade=["app"])
+        assert entries(upgraded).keys() == {"app 2", "lib 3", "more 2", "other 1"}
+        added = lock(shelf, "app", "other", "lib", "new", old=old)
+        assert entries(added).keys() == {"app 1", "lib 3", "more 2", "new 2", "other 1"}
+        limited = lock(shelf, "app", "other", "lib<2", "new", old=old)
+        assert entries(limited).keys() == {"app 1", "lib 1", "new 1", "other 1"}
+
+    def test_nothing_becomes_older_for_what_is_new(self, shelf: Shelf) -> None:
+        """A locked version is not lowered for it; of several new ones the possible are newest."""
+        shelf.add("lib 2", "part 1")
+        old = lock(shelf, "lib", "part").lock
+        shelf.add("lib 1", "part 2")
+        shelf.add("one 1", "two 1")
+        shelf.add("one 2", requires=["lib<2"])
+        shelf.add("two 2", requires=["part>=2"])
+        again = lock(shelf, "lib", "part", "one", "two", old=old)
+        assert entries(again).keys() == {"lib 2", "one 1", "part 2", "two 2"}
+
     def test_of_each_environment_its_own(self, shelf: Shelf) -> None:
         """Two versions in an older lock stay two."""
         shelf.add("app 1", requires=['lib<2; sys_platform == "win32"', "lib"])

@@ -78,13 +78,16 @@ def lock_for_hosts(
         target = machine.environment.target
         # The version of the common old lock is preferred to that of the machine's own old lock, and
         # this one to that of an earlier machine.
-        preferred = dict(versions)
+        locked: Versions = {}
         for lock in (machine.old, old):
             if lock is not None:
-                preferred |= locked_versions(lock, target, upgrade)
+                locked |= locked_versions(lock, target, upgrade)
         try:
             solution = solver.solve(
-                machine.environment, preferred, candidates_of=machine.candidates
+                machine.environment,
+                versions | locked,
+                locked=locked,
+                candidates_of=machine.candidates,
             )
         except NoFit as error:
             error.where = error.where or machine.environment.name

@@ -91,6 +91,7 @@ def lock_everywhere(
             for name, version in preferred.items()
             if (fork, name, version) not in given_up
         }
+        old_versions = preferred
         fork_versions = chosen.setdefault((fork, environment.python), {})
         # The versions of the old lock have precedence, then those of other environments: first of
         # the same fork, then of other ones; in each fork, of the same Python, then of the one that
@@ -100,7 +101,7 @@ def lock_everywhere(
             preferred = chosen[key] | preferred
         fork_solver = solver.for_fork(fork)
         try:
-            solution = fork_solver.solve(environment, preferred)
+            solution = fork_solver.solve(environment, preferred, locked=old_versions)
         except NoFit as error:
             # A platform that lacks wheels may be left out. But if there is no consistent set, or if
             # only a later fork fails, the cause is another one.

@@ -6,12 +6,15 @@ these meet its requirements, and then only one release of each project is examin
 
 from __future__ import annotations
 
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import structs
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from wheelfit.core import abi_dependency
@@ -21,7 +24,7 @@ from wheelfit.core.core_metadata import CoreMetadata, read_metadata
 from wheelfit.core.filename import index_file_name, parse_index_file_name
 from wheelfit.core.property_support import Support
 from wheelfit.core.providers import BrokenProvider
-from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.requirements import Requirement, parse_requirement
 from wheelfit.core.versions import version_of, without_build
 from wheelfit.errors import InvalidRequirement, SourceBuildNotAllowed
 from wheelfit.locking.freshness import files_of_releases, version_in_filename
@@ -44,7 +47,7 @@ if TYPE_CHECKING:
     from wheelfit.locking.environments import LockEnvironment
     from wheelfit.locking.request import Fork, LockNeeds
     from wheelfit.resolution.listing import Wheel
-    from wheelfit.resolution.resolution import Resolution
+    from wheelfit.resolution.resolution import HeldBack, Resolution
     from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.repository import Repository
 
@@ -76,6 +79,17 @@ class Solution:
     def extras(self) -> dict[NormalizedName, frozenset[NormalizedName]]:
         """The required extras of each project."""
         return {pin.name: pin.extras for pin in self.resolution.pins}
+
+    def is_not_older(self, versions: Mapping[NormalizedName, Version]) -> bool:
+        """Return whether none of its versions is older than the given one of its project."""
+        own = self.versions
+        return all(own.get(name, version) >= version for name, version in versions.items())
+
+
+def _newest(release: HeldBack) -> RequestedRequirement:
+    """Return the requirement of at least the newest release."""
+    bound = SpecifierSet(f">={without_build(release.latest)}")
+    return RequestedRequirement(Requirement(release.name, frozenset(), bound))
 
 
 class Solver:
@@ -116,27 +130,50 @@ class Solver:
         preferred: Mapping[NormalizedName, Version],
         additional: Sequence[RequestedRequirement] = (),
         *,
+        locked: Mapping[NormalizedName, Version] = MappingProxyType({}),
         candidates_of: Callable[[Repository], Candidates] | None = None,
     ) -> Solution:
         """Resolve for one environment.
 
         :param preferred: versions to keep while they meet the requirements.
+        :param locked: those of an older lock among them; they are raised where a requested project
+            that is not among them would otherwise not be at its newest version.
         :param additional: requirements besides those of the request.
         :param candidates_of: returns the candidates; default: `universal_candidates`.
         :raises WheelfitError: as ``wheelfit.resolution.resolver.resolve``.
         """
         if candidates_of is None:
             candidates_of = partial(self.universal_candidates, environment)
-        if preferred:
-            pinned = candidates_of(PinnedRepository(self.repository, preferred, self._pages))
-            try:
-                return self._solution(environment, pinned, preferred, additional, resolve_jointly)
-            except SourceBuildNotAllowed:
-                raise
-            except (NoFit, HashMismatch, UserError):
-                pass  # some of these versions do not meet the requirements
-        candidates = candidates_of(self.repository)
-        return self._solution(environment, candidates, preferred, additional, resolve_jointly)
+
+        def solve_with(
+            repository: Repository, bounds: Sequence[RequestedRequirement] = ()
+        ) -> Solution:
+            candidates, requirements = candidates_of(repository), (*additional, *bounds)
+            return self._solution(environment, candidates, preferred, requirements, resolve_jointly)
+
+        if not preferred:
+            return solve_with(self.repository)
+        try:
+            pinned = solve_with(PinnedRepository(self.repository, preferred, self._pages))
+        except SourceBuildNotAllowed:
+            raise
+        except (NoFit, HashMismatch, UserError):
+            # Some of these versions do not meet the requirements.
+            return solve_with(self.repository)
+        newest = [
+            _newest(release)
+            for release in pinned.resolution.held_back
+            if locked and release.name not in locked
+        ]
+        attempts = [newest] if newest else []
+        if len(newest) > 1:
+            attempts += [[bound] for bound in newest]  # one of them may be possible
+        for bounds in attempts:
+            with suppress(NoFit, HashMismatch, UserError):
+                raised = solve_with(self.repository, bounds)
+                if raised.is_not_older(locked):
+                    return replace(raised, additional=tuple(additional))
+        return pinned
 
     def for_fork(self, fork: Fork) -> Solver:
         """Return a solver for one choice among conflicting extras and groups.

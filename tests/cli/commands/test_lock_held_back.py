@@ -159,15 +159,19 @@ class TestPreferences:
         )
 
     def test_new_package_held_back_by_a_locked_one(self, setup: LockFolder) -> None:
-        """The note names the locked version that holds a new package back."""
-        setup.add("lib", "1")
-        setup.lock("lib")
+        """A locked version is raised for a new package; the note names one that is not lowered."""
         setup.add("lib", "2")
+        setup.lock("lib")
+        setup.add("lib", "1")
+        setup.add("lib", "3")
         setup.add("app", "1")
-        setup.add("app", "2", "lib>=2")
+        setup.add("app", "2", "lib<2")
         assert (
-            setup.notes("lib", "app") == "note: app 1 (latest 2 needs lib>=2, and lib 1 is locked)"
+            setup.notes("lib", "app") == "note: app 1 (latest 2 needs lib<2, and lib 2 is locked)"
         )
+        setup.add("other", "1")
+        setup.add("other", "2", "lib>=3")
+        assert setup.notes("lib", "other") == ""
 
 
 class TestOtherCommands:
