@@ -77,6 +77,7 @@ class TestErrors:
             ("foo >>1; bad", 4, "expected semicolon"),
             ("foo[a", 5, "expected matching ']' for '\\['"),
             ("./foo.whl", 0, "expected package name"),
+            (" foo_ >1", 4, "a name ends with a letter"),
             ("foo @ https://h/x;y z", 20, "expected semicolon"),
         ],
     )

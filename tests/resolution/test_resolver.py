@@ -152,6 +152,23 @@ class TestReleasesThatDoNotFit:
         assert "needs CUDA driver >= 12.9, this machine has 12.8" in old.reason
         assert resolution.notes == ()
 
+    def test_a_yanked_release(self, world: ResolutionSetup) -> None:
+        """PEP 592: it is not among the available ones, and the hint selects it."""
+        world.repository.add_wheel("old-2-py3-none-any.whl", yanked="broken")
+        with pytest.raises(NoSolution, match="old 2 was yanked") as excinfo:
+            world.resolve("old")
+        assert (excinfo.value.note, excinfo.value.hint) == (None, "old==2 selects it")
+
+    def test_a_project_that_needs_the_same_version(self, world: ResolutionSetup) -> None:
+        """Of the releases of the other project, the chosen one is named as the reason."""
+        world.add("app 1", "app 2", "app 3")
+        for version in "12":
+            world.add(f"web {version}", requires=[f"app=={version}"])
+        resolution = world.resolve("app", "web")
+        assert [str(pin) for pin in resolution.pins] == ["app 2", "web 2"]
+        (old,) = resolution.held_back
+        assert old.reason == "is unavailable: web 2 needs app==2"
+
     def test_an_accelerator_goes_before_a_newer_release(self, world: ResolutionSetup) -> None:
         """A release without a build for the accelerator gives way, and both ways are told."""
         add_torch(world, "2.9", ["cu129", "null"])

@@ -164,6 +164,10 @@ def _read_head(head: str, text: str, marker: Marker | None) -> Requirement:
         parsed = requirements.Requirement(head)
     except requirements.InvalidRequirement as error:
         raise _from_packaging(error, text) from None
+    if not parsed.name[-1].isalnum():  # which packaging accepts
+        end = text.index(parsed.name) + len(parsed.name) - 1
+        message = "a name ends with a letter or a digit"
+        raise InvalidRequirement(message, source=text, position=end)
     return Requirement(
         canonicalize_name(parsed.name),
         frozenset(map(canonicalize_name, parsed.extras)),

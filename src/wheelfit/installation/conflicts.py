@@ -174,7 +174,9 @@ def _refuse(conflicts: list[_Conflict], pin: Pin) -> None:
     if all(conflict.is_unowned for conflict in conflicts):
         remedy = "move it away, or overwrite files that no package owns with --replace-files"
     elif any(conflict.is_new for conflict in conflicts):
-        remedy = f"install only one of the two; `--exclude {pin.name}` leaves this one out"
+        remedy = "install only one of the two"
+        if not pin.is_direct:  # no option leaves out a wheel that is named itself
+            remedy += f"; `--exclude {pin.name}` leaves this one out"
     else:
         remedy = "uninstall the package that owns it, or move it away"
     raise IntegrityError(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.resolution.catalogue import Catalogue
-    from wheelfit.resolution.proof import Step
+    from wheelfit.resolution.proof import Step, Term
 
 _MAX_ROUNDS = 2_000
 """Rounds of the solver after which the search for the reason ends."""
@@ -248,7 +248,10 @@ class HeldBackSearch:
             None,
         )
         if own_requirement is None:
-            return f"is unavailable: {clause_of(others[0], explanations)}" if others else ""
+            # Of the facts about each release of another project, that about the chosen one.
+            chosen = (fact for fact in others if self._is_about_chosen(fact.terms[0]))
+            cause = next(chosen, others[0] if others else None)
+            return "" if cause is None else f"is unavailable: {clause_of(cause, explanations)}"
         needs = f"needs {own_requirement.text}"
         others.remove(own_requirement)
         # `clause_of` records the releases it mentions, for `has_excluded_sources`.
@@ -264,6 +267,10 @@ class HeldBackSearch:
             return f"{needs}, and {other} {self._preferred[other]} is locked"
         remedy = f" (--allow-source {other} builds it)" if buildable else ""
         return f"{needs}, and {clauses[obstacle]}{remedy}"
+
+    def _is_about_chosen(self, term: Term) -> bool:
+        """Return whether a term is about the chosen version of its project."""
+        return self._solved.versions.get(term.package) in term.versions
 
     def _is_locked(self, name: NormalizedName) -> bool:
         """Return whether only the locked version was listed."""

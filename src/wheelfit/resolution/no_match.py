@@ -244,13 +244,17 @@ class MatchExplanations:
             return NoCompatibleWheel(clause, where=target, hint=self._python_hint())
         if not self._unusable:
             listing = self._candidates.listing(name)
-            listed = [] if listing is None else list(listing.releases)
+            releases = {} if listing is None else listing.releases
+            yanked = [version for version, release in releases.items() if release.is_yanked]
+            listed = [version for version in releases if version not in yanked]
             newest = ", ".join(map(str, listed[:_MAX_VERSIONS]))
             hidden = len(listed) - _MAX_VERSIONS
             more = f" and {count_of(hidden, 'older version')}" if hidden > 0 else ""
             note = f"available: {newest}{more}" if newest else None
             source = None if listing is None else listing.source or None
-            return NoSolution(clause, where=source, note=note, hint=self.hint())
+            pins = (f"{name}=={version} selects it" for version in yanked if version in versions)
+            hint = self.hint() or next(pins, None)
+            return NoSolution(clause, where=source, note=note, hint=hint)
         for other_name, other_versions in others:
             self.no_version(other_name, other_versions)  # which records it for the details
         if sources := self._sources(name):
