@@ -345,11 +345,14 @@ class TestReleasesThatDoNotFit:
         assert "needs Python" not in old.reason
 
     def test_prereleases_that_are_not_asked_for(self, world: ResolutionSetup) -> None:
-        """No hint at ``--pre`` where the requirement admits no pre-release anyway."""
+        """No hint at ``--pre`` where requirement or constraint admits no pre-release anyway."""
         world.add("app 1", "app 2rc1", requires=["absent"])
         with pytest.raises(NoSolution) as excinfo:
             world.resolve("app==1.*")
         assert "--pre" not in (excinfo.value.hint or "")
+        with pytest.raises(NoSolution) as constrained:
+            world.resolve("app>=1", constraints=["app==1"])
+        assert "--pre" not in (constrained.value.hint or "")
         with pytest.raises(NoSolution) as open_end:
             world.resolve("app>=1")
         assert "--pre allows pre-releases of app" in (open_end.value.hint or "")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.catalogue import Catalogue
+    from wheelfit.resolution.problem import Dependency
     from wheelfit.resolution.version_set import VersionSet
 
 _MAX_RELEASES = 3
@@ -52,8 +53,11 @@ class MatchExplanations:
     It records the releases that its clauses mention, for the details and the hint of the error.
     """
 
-    def __init__(self, catalogue: Catalogue, *, prereleases: bool) -> None:
+    def __init__(
+        self, catalogue: Catalogue, *, prereleases: bool, constraints: Iterable[Dependency] = ()
+    ) -> None:
         self._candidates = catalogue.candidates
+        self._constraints = tuple(constraints)
         self._catalogue = catalogue
         self._prereleases = prereleases
         self._python = catalogue.candidates.target.python_full_version
@@ -217,6 +221,11 @@ class MatchExplanations:
         if listing is None or self._prereleases:
             return
         requested = _required_versions(facts, name, StepKind.REQUESTED)
+        requested += [
+            constraint.versions
+            for constraint in self._constraints
+            if constraint.package.name == name
+        ]
         needed = _required_versions(facts, name, StepKind.NEEDS)
         for version in listing.releases.possible_versions:
             if version <= term.admitted_versions[0]:

@@ -54,7 +54,9 @@ class FailedSearch(Struct, frozen=True):
     def explain(self) -> NoFit | HashMismatch:
         """Return the error with the reason there is no solution."""
         catalogue, facts = self.catalogue, list(self.step.facts())
-        explanations = MatchExplanations(catalogue, prereleases=self.prereleases)
+        explanations = MatchExplanations(
+            catalogue, prereleases=self.prereleases, constraints=self.constraints
+        )
         unavailable = [fact for fact in facts if fact.kind is StepKind.UNAVAILABLE]
         requested = {dependency.package.name for dependency in self.roots}
         for fact in unavailable:
