@@ -6,13 +6,17 @@ report is possible where such a package is missing.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from shlex import quote
 from typing import TYPE_CHECKING
 
 from wheelfit.checking.findings import Finding, Location, Report
-from wheelfit.doctor.diagnoses import DIAGNOSES, ENVIRONMENT_UNUSABLE, OWN_REQUIREMENT_UNMET
+from wheelfit.doctor.diagnoses import (
+    DIAGNOSES,
+    ENVIRONMENT_UNUSABLE,
+    OWN_REQUIREMENT_UNMET,
+    WRONG_PLATFORM,
+)
 from wheelfit.doctor.own_requirements import unmet_requirements
 from wheelfit.doctor.settings import read_machine_settings, settings_findings
 from wheelfit.errors import UnusableInterpreter, UsageError, did_you_mean
@@ -237,17 +241,19 @@ def _open_machine(
 
 def _with_remedies_for(findings: Iterable[Finding], request: DoctorRequest) -> Iterator[Finding]:
     """Add the requested environment and machine to the commands in remedies."""
-    options = {name: getattr(request, name) for name in ("python", "prefix", "target", "root")}
+    places = {name: getattr(request, name) for name in ("python", "prefix", "target", "root")}
     environment_options = "".join(
-        f" --{name} {quote(value)}" for name, value in options.items() if value
+        f" --{name} {quote(value)}" for name, value in places.items() if value
     )
     machine_option = f" --for {quote(request.host)}" if request.host else ""
     for finding in findings:
-        remedy = re.sub(
-            r"\bwheelfit (install|uninstall)(?= )",
-            lambda match: (
-                match[0] + environment_options + (machine_option if match[1] == "install" else "")
-            ),
-            finding.remedy,
-        )
+        destination = environment_options
+        if finding.code == WRONG_PLATFORM.code and request.host and not request.target:
+            destination = " --target DIR"  # an environment has wheels for its own Python only
+        remedy = finding.remedy
+        for command, options in (
+            ("wheelfit install", destination + machine_option),
+            ("wheelfit uninstall", environment_options),
+        ):
+            remedy = remedy.replace(f"{command} ", f"{command}{options} ")
         yield finding._replace(remedy=remedy)

@@ -132,6 +132,27 @@ def test_driver_of_a_captured_machine(run: Runner, tmp_path: Path, replay: Repla
     assert f"update NVIDIA's driver to release {DRIVER_FLOOR[12][0]} or newer" in finding["remedy"]
 
 
+def test_wheels_of_another_python(empty_venv: Path, run: Runner, tmp_path: Path) -> None:
+    """An environment cannot have wheels of another machine's Python, but a folder can."""
+    another = sys.version_info.minor + 1
+    for minor in (sys.version_info.minor, another):
+        build_wheel(tmp_path, "fast", "2.0", tag=f"cp3{minor}-cp3{minor}-manylinux_2_17_x86_64")
+    run("install", "--no-index", "-f", tmp_path, "--python", empty_venv, "fast")
+    host = tmp_path / "host.toml"
+    host.write_text(
+        f'[metadata]\nversion = "0.1"\n[interpreter]\nversion = "3.{another}"\n'
+        '[platform]\nmachine = "x86_64"\nglibc = "2.34"\n'
+    )
+    words = ("doctor", "--python", empty_venv, "--for", host, "--json")
+    (finding,) = run(*words, code=13).object["findings"]
+    assert finding["code"] == "wrong-platform"
+    command = f"wheelfit install --target DIR --for {host} --force-reinstall fast==2.0"
+    assert finding["remedy"] == command
+    place = str(tmp_path / "folder")
+    advised = command.removeprefix("wheelfit ").replace("DIR", place).split()
+    run(*advised, "--no-index", "-f", tmp_path)
+
+
 def test_other_machine(target: Path, run: Runner, tmp_path: Path) -> None:
     """``--for`` examines a described machine, without the settings of this one."""
     host = tmp_path / "host.toml"
