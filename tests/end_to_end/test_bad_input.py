@@ -179,7 +179,7 @@ CHOOSING = [
     ),
     Bad(
         "requirements that are no text", ("-r", "{here}/bad.txt"), 1, "file-problem", "UTF-8",
-        files={"bad.txt": b"\xff\xfe"},
+        files={"bad.txt": b"caf\xe9"},
     ),
     Bad("missing wheel", ("{here}/no-1.0-py3-none-any.whl",), 1, "file-problem", "no-1.0-py3"),
     Bad("no archive", ("https://host.invalid/some-1.0.rar",), 1, "user-error", "some-1.0.rar"),

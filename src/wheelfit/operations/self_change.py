@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 _PACKAGES = frozenset(
     [
         "build", "colorama", "filelock", "installer", "isal", "markdown_it", "mdurl", "msgspec",
-        "nab_resolver", "packaging", "pygments", "pyproject_hooks", "rich", "tomli_w", "truststore",
-        "urllib3", "wheelfit", "wheelfit_runtime", "zlib_ng",
+        "nab_resolver", "packaging", "pygments", "pyproject_hooks", "rich", "tomli", "tomli_w",
+        "truststore", "urllib3", "wheelfit", "wheelfit_runtime", "zlib_ng",
     ]
 )  # fmt: skip
 """Packages that wheelfit may import beside the standard library during an installation."""
