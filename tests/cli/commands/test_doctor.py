@@ -137,13 +137,14 @@ def test_wheels_of_another_python(empty_venv: Path, run: Runner, tmp_path: Path)
     another = sys.version_info.minor + 1
     for minor in (sys.version_info.minor, another):
         build_wheel(tmp_path, "fast", "2.0", tag=f"cp3{minor}-cp3{minor}-manylinux_2_17_x86_64")
-    run("install", "--no-index", "-f", tmp_path, "--python", empty_venv, "fast")
+    venv = shutil.copytree(empty_venv, tmp_path / "venv", symlinks=True)
+    run("install", "--no-index", "-f", tmp_path, "--python", venv, "fast")
     host = tmp_path / "host.toml"
     host.write_text(
         f'[metadata]\nversion = "0.1"\n[interpreter]\nversion = "3.{another}"\n'
         '[platform]\nmachine = "x86_64"\nglibc = "2.34"\n'
     )
-    words = ("doctor", "--python", empty_venv, "--for", host, "--json")
+    words = ("doctor", "--python", venv, "--for", host, "--json")
     (finding,) = run(*words, code=13).object["findings"]
     assert finding["code"] == "wrong-platform"
     command = f"wheelfit install --target DIR --for {host} --force-reinstall fast==2.0"
