@@ -590,6 +590,8 @@ class TestDirectWheels:
         assert world.pins("numbers", constraints=[constraint]) == {"numbers": "1"}
         with pytest.raises(NoSolution):
             world.resolve("tool<3", constraints=[constraint])
+        alone = world.resolve("app", constraints=[constraint], excluded=["tool"])
+        assert [str(pin) for pin in alone.pins] == ["app 1"]
 
     def test_a_variant(self, world: ResolutionSetup) -> None:
         """F-125: the metadata is read from the wheel, the markers see its properties."""

@@ -167,6 +167,15 @@ class MatchExplanations:
             return f"--pre allows pre-releases of {names}"
         return self._bridge_hint() or self._upgrade_hint() or self._build_hint()
 
+    def _yanked_hint(self, name: NormalizedName, versions: VersionSet) -> str | None:
+        """Return the hint that selects the newest yanked release; None without one."""
+        listing = self._candidates.listing(name)
+        releases = {} if listing is None else listing.releases
+        for version in versions.members(releases):
+            if releases[version].is_yanked:
+                return f"{name}=={version} selects it"
+        return None
+
     def _bridge_hint(self) -> str | None:
         """Return the hint about bridged families; None without one."""
         families = [self._candidates.bridge(name) for name, _ in self._unusable]
@@ -254,16 +263,18 @@ class MatchExplanations:
         if not self._unusable:
             listing = self._candidates.listing(name)
             releases = {} if listing is None else listing.releases
-            yanked = [version for version, release in releases.items() if release.is_yanked]
-            listed = [version for version in releases if version not in yanked]
+            listed = [version for version, release in releases.items() if not release.is_yanked]
             newest = ", ".join(map(str, listed[:_MAX_VERSIONS]))
             hidden = len(listed) - _MAX_VERSIONS
             more = f" and {count_of(hidden, 'older version')}" if hidden > 0 else ""
             note = f"available: {newest}{more}" if newest else None
             source = None if listing is None else listing.source or None
-            pins = (f"{name}=={version} selects it" for version in yanked if version in versions)
-            hint = self.hint() or next(pins, None)
-            return NoSolution(clause, where=source, note=note, hint=hint)
+            return NoSolution(
+                clause,
+                where=source,
+                note=note,
+                hint=self.hint() or self._yanked_hint(name, versions),
+            )
         for other_name, other_versions in others:
             self.no_version(other_name, other_versions)  # which records it for the details
         if sources := self._sources(name):

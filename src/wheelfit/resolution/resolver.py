@@ -221,7 +221,10 @@ class _RequestResolver:
             constraint for constraint in constraints if constraint.is_configured
         )
         self._wheels = [*request.wheels, *_wheels_from_urls(self._requirements)]
-        allowed_wheels = [*self._wheels, *_wheels_from_urls(constraints)]
+        allowed_wheels = [*self._wheels]
+        allowed_wheels += _wheels_from_urls(
+            line for line in constraints if line.requirement.name not in request.excluded
+        )
         context = candidates.context.with_direct_files(*self._pages_of(allowed_wheels))
         context = replace(context, agreed=(), preferred_builds=request.preferred_builds)
         self._check_wheels(candidates.within(context))
@@ -631,8 +634,8 @@ def _constraint_dependencies(lines: Iterable[RequestedRequirement]) -> list[Depe
                 where=line.where or None,
                 hint="a constraint is a name without extras, with versions or the URL of a wheel",
             )
-        for wheel in _wheels_from_urls([line]):
-            requirement = wheel.requirement()
+        if requirement.url is not None:
+            requirement = direct_wheel(requirement.url).requirement()
         constraints += dependencies_of(requirement, str(line))
     return constraints
 
