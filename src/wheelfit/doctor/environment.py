@@ -12,6 +12,7 @@ from wheelfit.doctor.accelerators import AcceleratorBuild, OwnedLibrary, build_o
 from wheelfit.doctor.contents import compare_with_record, has_recorded_content, read_packages
 from wheelfit.installation.environment_folders import WORKPLACE
 from wheelfit.installation.installed import Broken, by_name
+from wheelfit.installation.removal import how_to_replace
 from wheelfit.installation.variant_fit import judge
 
 if TYPE_CHECKING:
@@ -104,17 +105,13 @@ def _broken_findings(broken: tuple[Broken, ...]) -> Iterator[Finding]:
             check = diagnoses.INTERRUPTED if is_interrupted else diagnoses.UNREADABLE
             yield where.finding(check, entry.reason)
         else:
-            name = entry.path.name.partition("-")[0]
-            remedy = _how_to_replace(entry.path, name)
+            remedy = _remedy_for_unreadable(entry.path, entry.path.name.partition("-")[0])
             yield where.finding(diagnoses.UNREADABLE, entry.reason, remedy=remedy)
 
 
-def _how_to_replace(path: Path, name: str) -> str:
+def _remedy_for_unreadable(path: Path, name: str) -> str:
     """Return the remedy for a ``.dist-info`` without which no installer removes a package."""
-    return (
-        f"give this user the permission to read it, or delete the folder {path.name}, "
-        f"then `wheelfit install --replace-files {name}`"
-    )
+    return f"give this user the permission to read it, or {how_to_replace(path.name, name)}"
 
 
 def _record_findings(installed: Iterable[Package]) -> Iterator[Finding]:
@@ -124,7 +121,7 @@ def _record_findings(installed: Iterable[Package]) -> Iterator[Finding]:
         for note in package.installed.notes:
             yield where.finding(diagnoses.UNREADABLE, f"{package}: {note}")
         if package.problem:
-            remedy = _how_to_replace(path, package.installed.name)
+            remedy = _remedy_for_unreadable(path, package.installed.name)
             message = f"{package}: {package.problem}"
             yield where.finding(diagnoses.UNREADABLE, message, remedy=remedy)
 

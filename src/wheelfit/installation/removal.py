@@ -156,7 +156,7 @@ def plan_removal(
         raise NotRemovable(
             f"{installed} cannot be removed: {error.message}",
             where=error.where,
-            hint=_how_to_replace(installed),
+            hint=_replacement_hint(installed),
         ) from None
     # On file systems that ignore case, another distribution may have the file in another spelling.
     key = str if NATIVE.is_case_sensitive(installed.location) else fold_name
@@ -235,17 +235,22 @@ def check_removable(installed: Installed, environment: Environment) -> None:
             f"{installed} has no RECORD, so its files are unknown",
             where=str(installed.path),
             note=f"it was installed by {installer}" if installer else None,
-            hint=_how_to_replace(installed)
+            hint=_replacement_hint(installed)
             if installer in _UNHELPFUL_INSTALLERS
             else f"remove it with {installer}",
         )
 
 
-def _how_to_replace(installed: Installed) -> str:
-    return (
-        f"delete the folder {installed.path.name}, then `wheelfit install --replace-files "
-        f"{installed.name}` installs it over its files"
-    )
+def how_to_replace(dist_info: str, project: str) -> str:
+    """Return how to replace a package whose files are unknown, as a clause.
+
+    :param dist_info: the name of its ``.dist-info`` folder.
+    """
+    return f"delete the folder {dist_info}, then `wheelfit install --replace-files {project}`"
+
+
+def _replacement_hint(installed: Installed) -> str:
+    return f"{how_to_replace(installed.path.name, installed.name)} installs it over its files"
 
 
 def _is_file_or_link(path: str) -> bool:
