@@ -56,7 +56,7 @@ def _handle_signals() -> None:
 
 
 def _restore_signals() -> None:
-    """Let the signals end the process, since there is nothing to undo any more."""
+    """Restore the default handlers of signals; nothing is left to undo."""
     import signal
 
     _replace_handlers(_terminate, signal.SIG_DFL)
